@@ -1,0 +1,122 @@
+"""Fully decentralised online learning with multiple kernels."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from domkl.algorithms.base import (
+        Algorithm,
+        Function,
+        Inputs,
+        Net,
+        Prediction,
+        Sizes,
+    )
+    from domkl.algorithms.baselines import Alone, LastValue
+    from domkl.algorithms.comkl import COMKL
+    from domkl.algorithms.dokl import DOKL
+    from domkl.algorithms.domkl import DOMKL
+    from domkl.algorithms.rff_dokl import RFFDOKL
+    from domkl.algorithms.rff_domkl import RFFDOMKL
+    from domkl.core.features import RandomFeatures
+    from domkl.core.hindsight import best_in_hindsight
+    from domkl.core.kernels import Cauchy, Gaussian, Laplacian, Matern, gaussian_bank
+    from domkl.core.losses import Absolute, Huber, Logistic, Pinball, Squared
+    from domkl.data.loaders import load_series, load_table, read_columns
+    from domkl.data.streams import deal, embed, scaled
+    from domkl.errors import DataError, DomklError, GraphError, ParameterError
+    from domkl.graphs.graph import Graph
+    from domkl.metrics.curves import running_average, with_paper_start
+    from domkl.metrics.intervals import Interval, interval, paired_interval
+    from domkl.metrics.regret import Regret
+    from domkl.sim.regret import regret
+    from domkl.sim.result import Run
+    from domkl.sim.simulate import simulate
+
+# where each public name lives; loaded when first asked for, so that `import domkl` stays light
+_HOMES = {
+    "domkl.algorithms.base": "Algorithm Function Inputs Net Prediction Sizes",
+    "domkl.algorithms.baselines": "Alone LastValue",
+    "domkl.algorithms.comkl": "COMKL",
+    "domkl.algorithms.dokl": "DOKL",
+    "domkl.algorithms.domkl": "DOMKL",
+    "domkl.algorithms.rff_dokl": "RFFDOKL",
+    "domkl.algorithms.rff_domkl": "RFFDOMKL",
+    "domkl.core.features": "RandomFeatures",
+    "domkl.core.hindsight": "best_in_hindsight",
+    "domkl.core.kernels": "Cauchy Gaussian Laplacian Matern gaussian_bank",
+    "domkl.core.losses": "Absolute Huber Logistic Pinball Squared",
+    "domkl.data.loaders": "load_series load_table read_columns",
+    "domkl.data.streams": "deal embed scaled",
+    "domkl.errors": "DataError DomklError GraphError ParameterError",
+    "domkl.graphs.graph": "Graph",
+    "domkl.metrics.curves": "running_average with_paper_start",
+    "domkl.metrics.intervals": "Interval interval paired_interval",
+    "domkl.metrics.regret": "Regret",
+    "domkl.sim.regret": "regret",
+    "domkl.sim.result": "Run",
+    "domkl.sim.simulate": "simulate",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [  # noqa: PLE0604
+    "COMKL",
+    "DOKL",
+    "DOMKL",
+    "RFFDOKL",
+    "RFFDOMKL",
+    "Absolute",
+    "Algorithm",
+    "Alone",
+    "Cauchy",
+    "DataError",
+    "DomklError",
+    "Function",
+    "Gaussian",
+    "Graph",
+    "GraphError",
+    "Huber",
+    "Inputs",
+    "Interval",
+    "Laplacian",
+    "LastValue",
+    "Logistic",
+    "Matern",
+    "Net",
+    "ParameterError",
+    "Pinball",
+    "Prediction",
+    "RandomFeatures",
+    "Regret",
+    "Run",
+    "Sizes",
+    "Squared",
+    "best_in_hindsight",
+    "deal",
+    "embed",
+    "gaussian_bank",
+    "interval",
+    "load_series",
+    "load_table",
+    "paired_interval",
+    "read_columns",
+    "regret",
+    "running_average",
+    "scaled",
+    "simulate",
+    "with_paper_start",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'domkl' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,1 @@
+"""The algorithms, one page each: parameters, state, message, and the law that moves them."""

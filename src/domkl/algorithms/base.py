@@ -1,0 +1,144 @@
+"""What an algorithm is, and what its host owes it.
+
+The rules of an algorithm:
+
+- A learner is a deterministic machine. `local_step` takes a sample and gives a message; `merge`
+  takes what was heard and gives the next state. No clock, no randomness, no I/O.
+- Arrays carry any number of learners on their first axis. Learners do not see each other there:
+  all they know of the network is in `Net` and in what was heard.
+- A law may write into the state it is given and returns it. Everything else it is given is the
+  host's, and good for that call only: copy what the state shall keep.
+
+The host delivers each field of the message as `exchange` says:
+
+- ``"sum"``: Σ of the neighbors' values, in ascending neighbor id;
+- ``"metropolis"``: the same with Metropolis weights, the learner's own value included;
+- ``"edge"``: one row per directed edge goes out, and the neighbors' rows for the learner come in;
+- ``"total"``: Σ over all learners of the network, as a server would hear it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from domkl.core.losses import Loss
+from domkl.core.predict import combine, kernel_predictions
+from domkl.typing import Array, Floats, Ints
+
+Delivery = Literal["sum", "metropolis", "edge", "total"]
+
+
+class Sizes(NamedTuple):
+    """What `init` needs to make room for a state."""
+
+    n_learners: int
+    n_kernels: int
+    n_features: int
+    n_edges: int  # directed
+    dtype: DTypeLike
+
+    @property
+    def theta(self) -> tuple[int, int, int]:
+        """(K, P, D)."""
+        return self.n_learners, self.n_kernels, self.n_features
+
+    @property
+    def weights(self) -> tuple[int, int]:
+        """(K, P)."""
+        return self.n_learners, self.n_kernels
+
+
+class Inputs(NamedTuple):
+    """One round's inputs of every learner."""
+
+    x: Floats  # (K, d)
+    z: Array  # (K, P, D)
+    energy: Floats  # (K, P)  ‖z‖²
+
+
+class Net(NamedTuple):
+    """What a learner knows of the network."""
+
+    degree: Floats  # (K,)      number of neighbors
+    size: Floats  # (K,)        number of learners that a total spans
+    indptr: Ints  # (K + 1,)    learner k's directed edges are indptr[k]:indptr[k + 1]
+
+
+class Prediction(NamedTuple):
+    """What was said of the inputs before the labels were seen."""
+
+    y_hat: Floats  # (K,)
+    by_kernel: Floats  # (K, P)
+
+
+class Function(NamedTuple):
+    """A learned function, Σ_p q_p θ_pᵀ z_p(x), eq. (6)."""
+
+    theta: Array  # (K, P, D)
+    weights: Floats  # (K, P)
+
+
+class Algorithm(ABC):
+    """Base of every algorithm, the user's own included."""
+
+    #: takes features of one kernel and refuses more
+    single_kernel: bool = False
+    #: runs on graphs without cycles only
+    needs_acyclic: bool = False
+    #: the loss it learns by, where labels must suit it
+    loss: Loss | None = None
+
+    @property
+    @abstractmethod
+    def exchange(self) -> Mapping[str, Delivery]:
+        """How the host delivers each field of the message."""
+
+    @abstractmethod
+    def init(self, sizes: Sizes) -> Any:
+        """Give the state before the first sample: a NamedTuple of arrays."""
+
+    @abstractmethod
+    def predict(self, state: Any, inputs: Inputs) -> Prediction:
+        """Predict every learner's label."""
+
+    @abstractmethod
+    def local_step(
+        self, state: Any, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
+    ) -> tuple[Any, Any]:
+        """Learn from one labelled sample each; give the state and what neighbors should hear."""
+
+    @abstractmethod
+    def merge(self, state: Any, heard: Any, net: Net) -> Any:
+        """Take in what was heard."""
+
+    def function(self, state: Any) -> Function | None:
+        """Give the learned functions where they have the form (6); None where they do not."""
+        return None
+
+
+def predict_by_kernel(theta: Array, z: Array) -> Floats:
+    """Each kernel's prediction θ_pᵀz_p, (K, P)."""
+    f = np.empty(theta.shape[:2])
+    kernel_predictions(f, theta, z)
+    return f
+
+
+def predict_combined(theta: Array, weights: Floats, z: Array) -> Prediction:
+    """Σ_p q_p θ_pᵀz_p, eq. (14), and its terms."""
+    f = predict_by_kernel(theta, z)
+    y_hat = np.empty(len(f))
+    combine(y_hat, weights, f)
+    return Prediction(y_hat, f)
+
+
+def uniform(sizes: Sizes) -> Floats:
+    """Weights before any loss is known."""
+    return np.full(sizes.weights, 1 / sizes.n_kernels)
+
+
+def flat(values: Array) -> Array:
+    """One row per learner, (K, P·D): a view."""
+    return values.reshape(len(values), -1)

@@ -1,0 +1,122 @@
+"""DOMKL, Algorithm 2: DOKL for each kernel, and a distributed Hedge over the kernels."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from domkl import checks
+from domkl.algorithms.base import (
+    Algorithm,
+    Delivery,
+    Function,
+    Inputs,
+    Net,
+    Prediction,
+    Sizes,
+    predict_combined,
+    uniform,
+)
+from domkl.algorithms.dokl import ascend, descend
+from domkl.core.hedge import hedge_weights, pass_messages
+from domkl.core.losses import Loss, Squared, accumulate_loss
+from domkl.typing import Array, Floats
+
+
+class State(NamedTuple):
+    """What a DOMKL learner keeps."""
+
+    theta: Array  # (K, P, D)
+    dual: Array  # (K, P, D)
+    center: Array  # (K, P, D)  the next step's minimiser without its sample, core/admm.py
+    loss: Floats  # (K, P)      own losses, summed over rounds
+    weights: Floats  # (K, P)
+    inbox: Floats  # (E, P)     message passing only: what each neighbor said last
+
+
+class Message(NamedTuple):
+    """What a DOMKL learner says."""
+
+    theta: Array  # (K, P, D)
+    loss: Floats  # (K, P), or (E, P) with message passing: one row per neighbor
+
+
+@dataclass(frozen=True)
+class DOMKL(Algorithm):
+    """Learn with many kernels: each by (11) and (12), combined by the weights (16).
+
+    Parameters
+    ----------
+    rho, eta_l, loss
+        As in `DOKL`.
+    eta_g : float
+        η_g, the temperature of the Hedge: large is slow to choose.
+    weights : "neighbors" or "message-passing"
+        Weigh kernels by the losses of oneself and one's neighbors, (16), or, on graphs without
+        cycles, by those of the whole component, an edge a round, (19)-(22).
+
+    Deviations
+    ----------
+    Accumulated losses are sent and kept instead of the weights ŵ = exp(−loss/η_g) of (15), which
+    underflow; the weights (16) are the same. About ρ and η_l see `DOKL`.
+    """
+
+    rho: float = 2.0
+    eta_l: float = 0.2
+    eta_g: float = 10.0
+    loss: Loss = Squared()
+    weights: Literal["neighbors", "message-passing"] = "neighbors"
+
+    def __post_init__(self) -> None:
+        checks.positive("rho", self.rho)
+        checks.positive("eta_l", self.eta_l)
+        checks.positive("eta_g", self.eta_g)
+        checks.choice("weights", self.weights, ("neighbors", "message-passing"))
+
+    @property
+    def needs_acyclic(self) -> bool:  # type: ignore[override]
+        """Message passing counts a loss twice on a cycle."""
+        return self.weights == "message-passing"
+
+    @property
+    def exchange(self) -> Mapping[str, Delivery]:
+        """θ and the losses, summed over neighbors; messages go by edge."""
+        return {"theta": "sum", "loss": "edge" if self.needs_acyclic else "sum"}
+
+    def init(self, sizes: Sizes) -> State:
+        """All zero, and equal weights."""
+        theta, dual, center = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(3))
+        n_messages = sizes.n_edges if self.needs_acyclic else 0
+        inbox = np.zeros((n_messages, sizes.n_kernels))
+        return State(theta, dual, center, np.zeros(sizes.weights), uniform(sizes), inbox)
+
+    def predict(self, state: State, inputs: Inputs) -> Prediction:
+        """Σ_p q_p θ_pᵀz_p, eq. (14)."""
+        return predict_combined(state.theta, state.weights, inputs.z)
+
+    def local_step(
+        self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
+    ) -> tuple[State, Message]:
+        """Solve (11) for every kernel and add its loss to the account (15)."""
+        accumulate_loss(state.loss, prediction.by_kernel, y, self.loss.kind, self.loss.shape)
+        descend(self, state, inputs, y, net)
+        if not self.needs_acyclic:
+            return state, Message(state.theta, state.loss)
+        outbox, heard = np.empty_like(state.inbox), np.empty_like(state.loss)
+        pass_messages(outbox, heard, state.loss, state.inbox, net.indptr)
+        hedge_weights(state.weights, state.loss + heard, self.eta_g)
+        return state, Message(state.theta, outbox)
+
+    def merge(self, state: State, heard: Message, net: Net) -> State:
+        """Ascend by (12); weigh by (16), or keep the messages for the next round."""
+        ascend(self, state, heard.theta, net)
+        if self.needs_acyclic:
+            np.copyto(state.inbox, heard.loss)
+        else:
+            hedge_weights(state.weights, state.loss + heard.loss, self.eta_g)
+        return state
+
+    def function(self, state: State) -> Function:
+        """θ and q."""
+        return Function(state.theta, state.weights)

@@ -1,0 +1,117 @@
+"""RFF-DOKL: one kernel, gradient steps and diffusion (combine, then adapt)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from domkl import checks
+from domkl.algorithms.base import (
+    Algorithm,
+    Delivery,
+    Function,
+    Inputs,
+    Net,
+    Prediction,
+    Sizes,
+    predict_by_kernel,
+)
+from domkl.core.gradient import gradient_step
+from domkl.core.losses import Loss, Squared
+from domkl.typing import Array, Floats
+
+
+class State(NamedTuple):
+    """What an RFF-DOKL learner keeps."""
+
+    theta: Array  # (K, 1, D)
+    combined: Array  # (K, 1, D)  ψ, the weighted mean of own and neighbors' θ
+
+
+class Message(NamedTuple):
+    """What an RFF-DOKL learner says."""
+
+    theta: Array  # (K, 1, D)
+
+
+@dataclass(frozen=True)
+class RFFDOKL(Algorithm):
+    """Learn with one kernel by diffusion.
+
+    ψ_k = Σ_ℓ a_kℓ θ_ℓ (Metropolis weights, k included),   f_k = ψ_kᵀz,   θ_k⁺ = ψ_k − step · ∇ℓ
+
+    Parameters
+    ----------
+    step : float
+        Multiplies the gradient; for the squared loss that is 2(f − y)z.
+    loss : Loss
+    """
+
+    step: float = 0.5
+    loss: Loss = Squared()
+
+    single_kernel = True
+
+    def __post_init__(self) -> None:
+        checks.positive("step", self.step)
+
+    @property
+    def exchange(self) -> Mapping[str, Delivery]:
+        """θ, averaged with Metropolis weights."""
+        return {"theta": "metropolis"}
+
+    def init(self, sizes: Sizes) -> State:
+        """All zero."""
+        return State(*(np.zeros(sizes.theta, dtype=sizes.dtype) for _ in State._fields))
+
+    def predict(self, state: State, inputs: Inputs) -> Prediction:
+        """ψᵀz."""
+        f = predict_by_kernel(state.combined, inputs.z)
+        return Prediction(f[:, 0].copy(), f)
+
+    def local_step(
+        self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
+    ) -> tuple[State, Message]:
+        """Adapt."""
+        adapt(self, state, inputs, y, prediction)
+        return state, Message(state.theta)
+
+    def merge(self, state: State, heard: Message, net: Net) -> State:
+        """Combine."""
+        np.copyto(state.combined, heard.theta)
+        return state
+
+    def function(self, state: State) -> Function:
+        """ψ, with weight 1."""
+        return Function(state.combined, np.ones(state.combined.shape[:2]))
+
+
+class _Params(Protocol):
+    @property
+    def step(self) -> float: ...
+    @property
+    def loss(self) -> Loss: ...
+
+
+class _Diffused(Protocol):
+    @property
+    def theta(self) -> Array: ...
+    @property
+    def combined(self) -> Array: ...
+
+
+def adapt(
+    params: _Params, state: _Diffused, inputs: Inputs, y: Floats, prediction: Prediction
+) -> None:
+    """Write ψ − step · ∇ℓ into ``state.theta``."""
+    gradient_step(
+        state.theta,
+        state.combined,
+        inputs.z,
+        prediction.by_kernel,
+        y,
+        params.step,
+        params.loss.kind,
+        params.loss.shape,
+    )

@@ -1,0 +1,65 @@
+"""Rules for values that enter: each names the parameter, the rule and the value it got."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from domkl.errors import DataError, ParameterError
+from domkl.typing import Floats
+
+
+def positive(name: str, value: float) -> float:
+    """Accept a finite number above 0."""
+    return _number(name, value, "> 0", lambda v: v > 0)
+
+
+def between(name: str, value: float, low: float, high: float) -> float:
+    """Accept a number in the open interval (low, high)."""
+    return _number(name, value, f"in ({low:g}, {high:g})", lambda v: low < v < high)
+
+
+def fraction(name: str, value: float) -> float:
+    """Accept a number in (0, 1]."""
+    return _number(name, value, "in (0, 1]", lambda v: 0 < v <= 1)
+
+
+def whole(name: str, value: int, minimum: int) -> int:
+    """Accept an integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
+        raise ParameterError(f"{name} must be an integer >= {minimum}, got {value!r}")
+    return int(value)
+
+
+def choice(name: str, value: Any, options: Iterable[str]) -> Any:
+    """Accept one of the named options."""
+    known = list(options)
+    if value not in known:
+        raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    return value
+
+
+def samples(name: str, values: ArrayLike, shape: str) -> Floats:
+    """Accept a finite numeric array whose axes are named by ``shape``, such as "T K d"."""
+    axes = shape.split()
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must hold numbers in shape ({', '.join(axes)})") from None
+    if array.ndim != len(axes):
+        raise DataError(f"{name} must have shape ({', '.join(axes)}), got {array.shape}")
+    if array.size == 0:
+        raise DataError(f"{name} must not be empty, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise DataError(f"{name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def _number(name: str, value: float, rule: str, holds: Any) -> float:
+    is_number = isinstance(value, (int, float, np.integer, np.floating))
+    if isinstance(value, bool) or not is_number or not math.isfinite(value) or not holds(value):
+        raise ParameterError(f"{name} must be {rule}, got {value!r}")
+    return float(value)

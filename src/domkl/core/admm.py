@@ -1,0 +1,114 @@
+"""Online ADMM: the primal step (11) and the dual step (12) of every learner and kernel.
+
+All of (11) but the sample is known as soon as the neighbors are heard. With
+
+    b₀ = η_l θ + ρ Σ_{ℓ∈N_k} (θ + θ_ℓ)/2 − λ,   c = η_l + ρ |N_k|,
+
+b₀/c is the minimiser of (11) without its loss: the *center*. So the work is split where the
+network splits it: `dual_step` takes in what was heard and leaves the new center, `primal_step`
+moves from the center along z. A learner with no fresh sample steps to the center itself.
+"""
+
+import numpy as np
+
+from domkl.core.jit import row, sweep
+from domkl.core.losses import pull
+from domkl.core.vectors import dot, shifted
+from domkl.typing import Array, Floats
+
+
+@sweep
+def primal_step(
+    theta: Array,
+    center: Array,
+    z: Array,
+    energy: Floats,
+    y: Floats,
+    degree: Floats,
+    eta_l: float,
+    rho: float,
+    kind: int,
+    shape: float,
+) -> None:
+    """Solve every learner's subproblem (11) exactly, for any convex loss, in O(D) a kernel.
+
+    θ⁺ = argmin_θ ℓ(θᵀz, y) + λᵀθ + η_l/2 ‖θ − θ_k‖² + ρ/2 Σ_{ℓ∈N_k} ‖θ − (θ_k + θ_ℓ)/2‖²
+
+    θ⁺ = center − g/c · z with the one number g of core/losses.py. For the squared loss that is
+    center + 2(y − zᵀcenter)/(c + 2‖z‖²) · z: Remark 1 without its D×D inverse.
+
+    Parameters
+    ----------
+    theta, center, z : (K, P, D)
+        ``theta`` is written.
+    energy : (K, P)
+        ‖z‖².
+    y, degree : (K,)
+    """
+    n_learners, n_kernels, _ = theta.shape
+    factor = np.empty(n_kernels)
+    for k in range(n_learners):
+        stiffness = eta_l + rho * degree[k]
+        for p in range(n_kernels):
+            factor[p] = dot(center[k, p], z[k, p])
+        for p in range(n_kernels):
+            tau = energy[k, p] / stiffness
+            factor[p] = -pull(kind, shape, factor[p], y[k], tau) / stiffness
+        for p in range(n_kernels):
+            shifted(theta[k, p], center[k, p], z[k, p], theta.dtype.type(factor[p]))
+
+
+@sweep
+def dual_step(
+    dual: Array,
+    center: Array,
+    theta: Array,
+    nbr_theta: Array,
+    degree: Floats,
+    eta_l: float,
+    rho: float,
+) -> None:
+    """Ascend the duals, eq. (12), and leave the center of the next primal step.
+
+    λ⁺ = λ + ρ/2 Σ_{ℓ∈N_k} (θ − θ_ℓ)
+
+    Parameters
+    ----------
+    dual, center, theta, nbr_theta : (K, L)
+        One row per learner, all kernels in a line; ``dual`` and ``center`` are written.
+        ``nbr_theta`` is Σ_{ℓ∈N_k} θ_ℓ.
+    degree : (K,)
+    """
+    real = theta.dtype.type
+    for k in range(len(theta)):
+        own = eta_l + rho * degree[k] / 2
+        stiffness = eta_l + rho * degree[k]
+        _ascend(
+            dual[k],
+            center[k],
+            theta[k],
+            nbr_theta[k],
+            real(rho * degree[k] / 2),
+            real(rho / 2),
+            real(own / stiffness),
+            real(rho / 2 / stiffness),
+            real(1 / stiffness),
+        )
+
+
+@row
+def _ascend(
+    dual: Array,
+    center: Array,
+    theta: Array,
+    nbr_theta: Array,
+    half_rho_degree: float,
+    half_rho: float,
+    own: float,
+    others: float,
+    compliance: float,
+) -> None:
+    for i in range(theta.size):
+        risen = dual[i] + (half_rho_degree * theta[i] - half_rho * nbr_theta[i])
+        dual[i] = risen
+        center[i] = own * theta[i] + others * nbr_theta[i] - compliance * risen

@@ -1,0 +1,53 @@
+"""Hedge over kernels: weights from accumulated losses, and the messages that spread them."""
+
+import math
+
+from domkl.core.jit import sweep
+from domkl.typing import Floats, Ints
+
+
+@sweep
+def hedge_weights(weights: Floats, loss: Floats, eta_g: float) -> None:
+    """Weigh the kernels by exp(−loss/η_g), normalised, eq. (16); weights and loss (K, P).
+
+    The paper multiplies and divides products that underflow after a few thousand samples. Here
+    the smallest loss is subtracted first: the best kernel has exponent 0, whatever the losses are.
+    """
+    n_learners, n_kernels = loss.shape
+    for k in range(n_learners):
+        best = loss[k, 0]
+        for p in range(1, n_kernels):
+            best = min(best, loss[k, p])
+        total = 0.0
+        for p in range(n_kernels):
+            weights[k, p] = math.exp((best - loss[k, p]) / eta_g)
+            total += weights[k, p]
+        for p in range(n_kernels):
+            weights[k, p] /= total
+
+
+@sweep
+def pass_messages(
+    outbox: Floats, heard: Floats, loss: Floats, inbox: Floats, indptr: Ints
+) -> None:
+    """Message passing on acyclic graphs, in the log domain: eq. (19), and the sum in (20).
+
+    outbox[k → ℓ] = loss_k + Σ_{i∈N_k, i≠ℓ} inbox[i → k],   heard_k = Σ_{i∈N_k} inbox[i → k]
+
+    Parameters
+    ----------
+    outbox, inbox : (E, P)
+        One row per directed edge. Learner k's rows are indptr[k]:indptr[k + 1], one per neighbor
+        in ascending order: to that neighbor in ``outbox``, from it in ``inbox``.
+    heard, loss : (K, P)
+        ``outbox`` and ``heard`` are written.
+    """
+    n_learners, n_kernels = loss.shape
+    for k in range(n_learners):
+        for p in range(n_kernels):
+            total = 0.0
+            for edge in range(indptr[k], indptr[k + 1]):
+                total += inbox[edge, p]
+            heard[k, p] = total
+            for edge in range(indptr[k], indptr[k + 1]):
+                outbox[edge, p] = loss[k, p] + (total - inbox[edge, p])

@@ -1,0 +1,67 @@
+"""How the primitives are compiled, and why a stale binary is never run.
+
+Two kinds of compiled function:
+
+- ``row``: an inner loop over contiguous 1-D rows. Sums may be reordered and multiplied-added in
+  one go, so that the loop runs in vector registers; NaN and infinity keep their meaning.
+- ``sweep``: calls rows for many learners, and releases the interpreter's lock meanwhile.
+
+Numba stores binaries on disk and compares only the time of the file that holds the function, not
+of the files it calls into. Here every binary carries the digest of all of ``core/`` instead.
+"""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ROW_MATH = {"reassoc", "nsz", "contract"}
+
+
+def source_digest(folder: Path) -> str:
+    """Digest every Python file of a folder, names included."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+_STAMP = source_digest(Path(__file__).parent)
+
+
+def row(function: F) -> F:
+    """Compile an inner loop over 1-D rows."""
+    return _compiled(function, fastmath=ROW_MATH)
+
+
+def sweep(function: F) -> F:
+    """Compile a loop over learners that calls rows, without the interpreter's lock."""
+    return _compiled(function, nogil=True, fastmath={"contract"})
+
+
+def scalar(function: F) -> F:
+    """Compile a function of a few numbers, in strict IEEE arithmetic."""
+    return _compiled(function)
+
+
+def _compiled(function: F, **options: Any) -> F:
+    dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
+    stamp_cache(dispatcher, _STAMP)
+    return dispatcher  # type: ignore[no-any-return]
+
+
+def stamp_cache(dispatcher: Any, stamp: str) -> None:
+    """Make a function's stored binaries valid for this stamp only.
+
+    Should a Numba release move what is set here, the function is compiled anew in each process:
+    slower to start, never stale.
+    """
+    index = getattr(dispatcher._cache, "_cache_file", None)
+    if hasattr(index, "_source_stamp"):
+        index._source_stamp = stamp
+    else:
+        dispatcher._cache.disable()

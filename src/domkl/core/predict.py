@@ -1,0 +1,90 @@
+"""Predictions of linear-in-features learners, and how far learners disagree."""
+
+import numpy as np
+
+from domkl.core.jit import sweep
+from domkl.core.vectors import dot, dot_block, scaled
+from domkl.typing import Array, Floats, Ints
+
+
+@sweep
+def kernel_predictions(f: Floats, theta: Array, z: Array) -> None:
+    """Write f_p = θ_pᵀz_p: f (K, P), theta and z (K, P, D)."""
+    n_learners, n_kernels = f.shape
+    for k in range(n_learners):
+        for p in range(n_kernels):
+            f[k, p] = dot(theta[k, p], z[k, p])
+
+
+@sweep
+def combine(y_hat: Floats, weights: Floats, f: Floats) -> None:
+    """Write Σ_p q_p f_p, eq. (14): y_hat (K,), weights and f (K, P)."""
+    for k in range(len(f)):
+        y_hat[k] = dot(weights[k], f[k])
+
+
+@sweep
+def blend(out: Array, theta: Array, weights: Floats) -> None:
+    """Write q_p θ_p, so that a learner's function is one row: out, theta (K, P, D)."""
+    n_learners, n_kernels, _ = theta.shape
+    for k in range(n_learners):
+        for p in range(n_kernels):
+            scaled(out[k, p], theta[k, p], out.dtype.type(weights[k, p]))
+
+
+@sweep
+def pair_gaps(
+    spread: Floats, inside: Floats, functions: Array, z: Array, component: Ints, n_learners: int
+) -> None:
+    """Sum (f_k(x_k) − f_ℓ(x_k))² over ℓ, for every learner k: what CV averages.
+
+    Parameters
+    ----------
+    spread, inside : (B·K,)
+        Written: the sum over all learners of the trial, and over those of k's component.
+    functions, z : (B·K, L)
+        Blended parameters and features, all kernels in a line.
+    component : (B·K,)
+    n_learners : int
+        K: rows of one trial stand together.
+    """
+    values = np.empty((n_learners + 1, n_learners + 1))
+    for start in range(0, len(functions), n_learners):
+        for k in range(0, n_learners, 2):
+            for other in range(0, n_learners, 2):
+                a, b = start + k, start + min(k + 1, n_learners - 1)
+                c, d = start + other, start + min(other + 1, n_learners - 1)
+                ac, ad, bc, bd = dot_block(z[a], z[b], functions[c], functions[d])
+                values[k, other] = ac
+                values[k, other + 1] = ad
+                values[k + 1, other] = bc
+                values[k + 1, other + 1] = bd
+        for k in range(n_learners):
+            total = 0.0
+            within = 0.0
+            for other in range(n_learners):
+                gap = (values[k, k] - values[k, other]) ** 2
+                total += gap
+                if component[start + other] == component[start + k]:
+                    within += gap
+            spread[start + k] = total
+            inside[start + k] = within
+
+
+@sweep
+def sampled_gaps(gaps: Floats, functions: Array, z: Array, k: Ints, other: Ints) -> None:
+    """Write (f_k(x_k) − f_ℓ(x_k))² for the named pairs: gaps, k, other (S,)."""
+    for i in range(len(gaps)):
+        own = dot(z[k[i]], functions[k[i]])
+        gaps[i] = (own - dot(z[k[i]], functions[other[i]])) ** 2
+
+
+@sweep
+def neighbor_gaps(out: Floats, functions: Array, z: Array, indptr: Ints, indices: Ints) -> None:
+    """Write [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]², what regret_d of Theorems 1 and 2 sums: out (K,)."""
+    for k in range(len(out)):
+        own = dot(z[k], functions[k])
+        total = 0.0
+        for edge in range(indptr[k], indptr[k + 1]):
+            total += own - dot(z[k], functions[indices[edge]])
+        out[k] = total * total

@@ -1,0 +1,67 @@
+"""Inner loops over contiguous rows. Everything that must run in vector registers stands here.
+
+The rules of this file: a loop index starts at 0, arrays are 1-D and contiguous, no branch stands
+inside a loop. Break one and the loop falls back to scalar code, several times slower.
+"""
+
+from domkl.core.jit import row
+from domkl.typing import Array
+
+
+@row
+def dot(a: Array, b: Array) -> float:
+    """Sum of products, in the type of ``a``."""
+    total = a.dtype.type(0)
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total  # type: ignore[no-any-return]
+
+
+@row
+def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[float, float, float, float]:
+    """Products (a·c, a·d, b·c, b·d): four sums for four loads."""
+    ac = a.dtype.type(0)
+    ad = a.dtype.type(0)
+    bc = a.dtype.type(0)
+    bd = a.dtype.type(0)
+    for i in range(a.size):
+        ac += a[i] * c[i]
+        ad += a[i] * d[i]
+        bc += b[i] * c[i]
+        bd += b[i] * d[i]
+    return ac, ad, bc, bd
+
+
+@row
+def scaled(out: Array, a: Array, factor: float) -> None:
+    """Write factor · a."""
+    for i in range(out.size):
+        out[i] = factor * a[i]
+
+
+@row
+def shifted(out: Array, a: Array, b: Array, factor: float) -> None:
+    """Write a + factor · b."""
+    for i in range(out.size):
+        out[i] = a[i] + factor * b[i]
+
+
+@row
+def added(out: Array, a: Array) -> None:
+    """Add a."""
+    for i in range(out.size):
+        out[i] += a[i]
+
+
+@row
+def added_scaled(out: Array, a: Array, factor: float) -> None:
+    """Add factor · a."""
+    for i in range(out.size):
+        out[i] += factor * a[i]
+
+
+@row
+def sum_of_two(out: Array, a: Array, b: Array) -> None:
+    """Write a + b."""
+    for i in range(out.size):
+        out[i] = a[i] + b[i]

@@ -1,0 +1,1 @@
+"""Undirected networks: how to make them, how they are kept, what they weigh."""

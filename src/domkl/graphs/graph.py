@@ -1,0 +1,259 @@
+"""An undirected network in compressed sparse rows, neighbors in ascending order."""
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from domkl import checks
+from domkl.errors import GraphError
+from domkl.graphs import generators
+from domkl.typing import Floats, Ints, Seed
+
+
+class Graph:
+    """An undirected network of learners 0..K−1, without self-loops.
+
+    Make one with `random`, `ring`, `path`, `star`, `grid`, `tree`, `complete`, `random_regular`,
+    `empty`, `from_edges`, `from_networkx` or `from_file`.
+
+    Examples
+    --------
+    >>> graph = Graph.from_edges(4, [(0, 1), (1, 2)])
+    >>> graph.degree, graph.neighbors(1), graph.n_components
+    (array([1, 2, 1, 0]), array([0, 2]), 2)
+    """
+
+    def __init__(self, indptr: Ints, indices: Ints) -> None:
+        """Take rows as they are; `from_edges` checks and sorts."""
+        self.indptr = np.ascontiguousarray(indptr, dtype=np.int64)
+        self.indices = np.ascontiguousarray(indices, dtype=np.int64)
+
+    @classmethod
+    def from_edges(cls, n_learners: int, edges: Iterable[tuple[int, int]] | ArrayLike) -> Self:
+        """Build from pairs, or an (E, 2) integer array. Pairs given twice count once."""
+        n_learners = checks.whole("n_learners", n_learners, 1)
+        pairs = _pairs(edges)
+        outside = pairs[((pairs < 0) | (pairs >= n_learners)).any(axis=1)]
+        if len(outside):
+            edge = tuple(outside[0].tolist())
+            raise GraphError(f"edges must join nodes 0..{n_learners - 1}, got {edge}")
+        loops = pairs[pairs[:, 0] == pairs[:, 1]]
+        if len(loops):
+            edge = tuple(loops[0].tolist())
+            raise GraphError(f"edges must join two different nodes, got the self-loop {edge}")
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        keys = np.unique(both[:, 0] * n_learners + both[:, 1])
+        counts = np.bincount(keys // n_learners, minlength=n_learners)
+        return cls(np.concatenate([[0], np.cumsum(counts)]), keys % n_learners)
+
+    @classmethod
+    def random(
+        cls,
+        n_learners: int,
+        probability: float,
+        *,
+        seed: Seed,
+        connected: bool = True,
+        max_draws: int = 100_000,
+    ) -> Self:
+        """Join each pair with this probability; redraw until connected, as the paper does."""
+        return cls._drawn(
+            generators.random_edges(n_learners, probability, seed), n_learners, connected, max_draws
+        )
+
+    @classmethod
+    def random_regular(
+        cls,
+        n_learners: int,
+        degree: int,
+        *,
+        seed: Seed,
+        connected: bool = True,
+        max_draws: int = 1000,
+    ) -> Self:
+        """Give every learner this many neighbors at random; redraw until connected."""
+        return cls._drawn(
+            generators.regular_edges(n_learners, degree, seed), n_learners, connected, max_draws
+        )
+
+    @classmethod
+    def _drawn(
+        cls, draws: Iterable[Ints], n_learners: int, connected: bool, max_draws: int
+    ) -> Self:
+        checks.whole("max_draws", max_draws, 1)
+        for edges, _ in zip(draws, range(max_draws), strict=False):
+            graph = cls.from_edges(n_learners, edges)
+            if graph.is_connected or not connected:
+                return graph
+        raise GraphError(
+            f"no connected graph of {n_learners} learners in {max_draws} draws; raise the"
+            " connection probability or degree, or pass connected=False"
+        )
+
+    @classmethod
+    def ring(cls, n_learners: int) -> Self:
+        """A cycle."""
+        return cls.from_edges(n_learners, generators.ring_edges(n_learners))
+
+    @classmethod
+    def path(cls, n_learners: int) -> Self:
+        """A line."""
+        return cls.from_edges(n_learners, generators.path_edges(n_learners))
+
+    @classmethod
+    def star(cls, n_learners: int) -> Self:
+        """Learner 0 joined to all others."""
+        return cls.from_edges(n_learners, generators.star_edges(n_learners))
+
+    @classmethod
+    def grid(cls, n_rows: int, n_columns: int) -> Self:
+        """A rectangle of learners, row after row."""
+        return cls.from_edges(n_rows * n_columns, generators.grid_edges(n_rows, n_columns))
+
+    @classmethod
+    def tree(cls, n_learners: int, *, branching: int = 2, seed: Seed | None = None) -> Self:
+        """A full tree with this branching, rooted at 0; with a seed, one at random."""
+        return cls.from_edges(n_learners, generators.tree_edges(n_learners, branching, seed))
+
+    @classmethod
+    def complete(cls, n_learners: int) -> Self:
+        """Every pair joined."""
+        return cls.from_edges(n_learners, generators.complete_edges(n_learners))
+
+    @classmethod
+    def empty(cls, n_learners: int) -> Self:
+        """No pair joined."""
+        return cls.from_edges(n_learners, [])
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Self:
+        """Take a networkx graph; learners are its nodes in its own order."""
+        if graph.is_directed():
+            raise GraphError("graph must be undirected, got a directed networkx graph")
+        index = {node: k for k, node in enumerate(graph.nodes)}
+        return cls.from_edges(len(index), [(index[a], index[b]) for a, b in graph.edges()])
+
+    @classmethod
+    def from_file(cls, path: str | Path, n_learners: int | None = None) -> Self:
+        """Read a text file with one edge a line, two node numbers; # starts a comment.
+
+        Without ``n_learners``, the largest number seen is the last learner.
+        """
+        edges = generators.read_edges(Path(path))
+        if n_learners is None:
+            n_learners = 1 + max((max(edge) for edge in edges), default=-1)
+        return cls.from_edges(n_learners, edges)
+
+    @property
+    def n_learners(self) -> int:
+        """K."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_edges(self) -> int:
+        """Undirected edges."""
+        return len(self.indices) // 2
+
+    @cached_property
+    def degree(self) -> Ints:
+        """Number of neighbors, (K,)."""
+        return np.diff(self.indptr)
+
+    def neighbors(self, k: int) -> Ints:
+        """Learner k's neighbors, ascending."""
+        return self.indices[self.indptr[k] : self.indptr[k + 1]]
+
+    @cached_property
+    def sources(self) -> Ints:
+        """The learner whose row each directed edge stands in, (2E,)."""
+        return np.repeat(np.arange(self.n_learners), self.degree)
+
+    @cached_property
+    def reverse(self) -> Ints:
+        """Position of each directed edge's opposite, (2E,)."""
+        return np.lexsort((self.sources, self.indices))
+
+    @property
+    def edges(self) -> Ints:
+        """Undirected edges (E, 2), the smaller node first."""
+        keep = self.sources < self.indices
+        return np.column_stack([self.sources[keep], self.indices[keep]])
+
+    @cached_property
+    def component(self) -> Ints:
+        """The number of each learner's connected component, (K,)."""
+        ones = np.ones(len(self.indices), dtype=np.int8)
+        shape = (self.n_learners, self.n_learners)
+        _, labels = connected_components(csr_array((ones, self.indices, self.indptr), shape=shape))
+        return labels.astype(np.int64)
+
+    @property
+    def n_components(self) -> int:
+        """Number of connected components."""
+        return int(self.component.max()) + 1
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether all learners can reach each other."""
+        return self.n_components == 1
+
+    @property
+    def is_acyclic(self) -> bool:
+        """Whether the graph is a forest."""
+        return self.n_edges == self.n_learners - self.n_components
+
+    @cached_property
+    def metropolis(self) -> tuple[Floats, Floats]:
+        """Metropolis weights: each learner's own (K,) and each directed edge's (2E,).
+
+        a_kℓ = 1/(1 + max(|N_k|, |N_ℓ|)) for neighbors, and a_kk what is left of 1.
+        """
+        degree = self.degree
+        larger = np.maximum(degree[self.sources], degree[self.indices])
+        edge = 1 / (1 + larger.astype(np.float64))
+        own = 1 - np.bincount(self.sources, weights=edge, minlength=self.n_learners)
+        return own, edge
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Graph)
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.indptr.tobytes(), self.indices.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Graph({self.n_learners} learners, {self.n_edges} edges)"
+
+
+def disjoint_union(graphs: list[Graph]) -> Graph:
+    """Set graphs side by side, as the components of one; learners are renumbered in order."""
+    learners = np.cumsum([0, *(g.n_learners for g in graphs)])
+    edges = np.cumsum([0, *(len(g.indices) for g in graphs)])
+    indptr = [g.indptr[:-1] + start for g, start in zip(graphs, edges, strict=False)]
+    indices = [g.indices + start for g, start in zip(graphs, learners, strict=False)]
+    return Graph(np.concatenate([*indptr, edges[-1:]]), np.concatenate(indices))
+
+
+def _pairs(edges: Iterable[tuple[int, int]] | ArrayLike) -> Ints:
+    listed = edges if isinstance(edges, np.ndarray) else list(edges)  # type: ignore[arg-type]
+    if len(listed) == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    try:
+        pairs = np.asarray(listed)
+    except ValueError:
+        pairs = np.empty(0)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise GraphError(
+            "edges must be pairs of integers, or an (E, 2) integer array,"
+            f" got shape {pairs.shape} of {pairs.dtype}"
+        )
+    return pairs.astype(np.int64)

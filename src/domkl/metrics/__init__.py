@@ -1,0 +1,1 @@
+"""Error, consensus violation, regret and intervals over trials."""

@@ -1,0 +1,58 @@
+"""Confidence intervals over trials."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from domkl import checks
+from domkl.errors import DataError
+from domkl.typing import Floats
+
+
+class Interval(NamedTuple):
+    """A mean over trials with its confidence interval."""
+
+    mean: Floats
+    low: Floats
+    high: Floats
+
+
+def interval(values: ArrayLike, level: float = 0.95) -> Interval:
+    """Student's interval for the mean over the first axis, the trials.
+
+    One trial says nothing about its spread: low and high are then NaN.
+
+    Examples
+    --------
+    >>> found = interval([1.0, 2.0, 3.0])
+    >>> round(float(found.mean), 2), round(float(found.low), 2), round(float(found.high), 2)
+    (2.0, -0.48, 4.48)
+    """
+    checks.between("level", level, 0, 1)
+    values = np.asarray(values, dtype=np.float64)
+    n_trials, mean = len(values), values.mean(axis=0)
+    if n_trials == 1:
+        return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
+    error = values.std(axis=0, ddof=1) / np.sqrt(n_trials)
+    reach = error * stats.t.ppf((1 + level) / 2, n_trials - 1)
+    return Interval(mean, mean - reach, mean + reach)
+
+
+def paired_interval(ours: ArrayLike, theirs: ArrayLike, level: float = 0.95) -> Interval:
+    """Student's interval for the mean difference ours − theirs, trial by trial.
+
+    Both sides must come from the same trials (the same graph, features and stream in each): what
+    the trials have in common then cancels.
+
+    Examples
+    --------
+    >>> found = paired_interval([1.0, 2.0, 3.0], [0.5, 1.6, 2.4])
+    >>> bool(found.low > 0)
+    True
+    """
+    a, b = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
+    if a.shape != b.shape or a.ndim == 0:
+        raise DataError(f"ours and theirs must have equal shapes, got {a.shape} and {b.shape}")
+    return interval(a - b, level)

@@ -1,0 +1,1 @@
+"""Many learners in one process."""

@@ -1,0 +1,117 @@
+"""Run independent cells on the machine's cores, and stop at once when asked to."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+REPORT_EVERY = 0.1  # seconds
+
+
+class _Stopped(Exception):
+    """Ends a worker whose crew was interrupted."""
+
+
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class _Counter:
+    """Rounds done, counted by many threads; raises in all of them once stopped."""
+
+    def __init__(self, report: Callable[[int], None] | None) -> None:
+        self.done = 0
+        self.is_stopped = False
+        self._report = report
+        self._next = time.monotonic() + REPORT_EVERY
+        self._lock = threading.Lock()
+
+    def add(self, rounds: int) -> None:
+        if self.is_stopped:
+            raise _Stopped
+        with self._lock:
+            self.done += rounds
+        if self._report is not None:
+            self.report_when_due()
+
+    def report_when_due(self) -> None:
+        now = time.monotonic()
+        if self._report is not None and now >= self._next:
+            self._next = now + REPORT_EVERY
+            self._report(self.done)
+
+
+def run_all(
+    job: Callable[[Any, Callable[[int], None]], None],
+    cells: list[Any],
+    threads: int,
+    total: int | None,
+    progress: Callable[[int, int | None], None] | None,
+) -> None:
+    """Call job(cell, after_round) for every cell, on this many threads.
+
+    ``progress`` is called on the caller's thread. An error in a job, or Ctrl-C, ends all.
+    """
+    report = None if progress is None else lambda done: progress(done, total)
+    if threads == 1 or len(cells) == 1:
+        counter = _Counter(report)
+        for cell in cells:
+            job(cell, counter.add)
+    else:
+        counter = _Counter(None)
+        _run_threads(job, cells, min(threads, len(cells)), counter, report)
+    if report is not None:
+        report(counter.done)
+
+
+def _run_threads(
+    job: Callable[[Any, Callable[[int], None]], None],
+    cells: list[Any],
+    threads: int,
+    counter: _Counter,
+    report: Callable[[int], None] | None,
+) -> None:
+    todo: SimpleQueue[Any] = SimpleQueue()
+    done: SimpleQueue[BaseException | None] = SimpleQueue()
+    for cell in cells:
+        todo.put(cell)
+
+    def work() -> None:
+        try:
+            while True:
+                job(todo.get_nowait(), counter.add)
+        except Empty:
+            done.put(None)
+        except BaseException as error:
+            done.put(error)
+
+    workers = [threading.Thread(target=work, daemon=True) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in workers:
+            error = _wait_for(done, counter, report)
+            if error is not None:
+                raise error
+    finally:
+        counter.is_stopped = True
+    for worker in workers:
+        worker.join()
+
+
+def _wait_for(
+    done: "SimpleQueue[BaseException | None]",
+    counter: _Counter,
+    report: Callable[[int], None] | None,
+) -> BaseException | None:
+    while True:
+        try:
+            return done.get(timeout=REPORT_EVERY)
+        except Empty:
+            if report is not None:
+                report(counter.done)

@@ -1,0 +1,52 @@
+"""Deliver messages: the simulator's side of the contract in algorithms/base.py."""
+
+from typing import Any
+
+import numpy as np
+
+from domkl.algorithms.base import Algorithm, Delivery, Net, flat
+from domkl.core.exchange import neighbor_sum, total_sum, weighted_sum
+from domkl.graphs.graph import Graph, disjoint_union
+from domkl.typing import Array
+
+
+class Network:
+    """Several trials' graphs, side by side as the components of one, with room for what is heard.
+
+    ``is_alone`` takes all edges away, for what is said as for what is summed; the graphs stay
+    what the metrics see.
+    """
+
+    def __init__(self, graphs: list[Graph], *, is_alone: bool) -> None:
+        self.n_trials = len(graphs)
+        self.n_learners = graphs[0].n_learners  # of one trial
+        self.graph = disjoint_union(graphs)
+        self.wires = Graph.empty(self.graph.n_learners) if is_alone else self.graph
+        self._span = 1 if is_alone else self.n_learners
+        size = np.full(self.graph.n_learners, float(self._span))
+        self.net = Net(self.wires.degree.astype(np.float64), size, self.wires.indptr)
+        self._room: dict[str, Array] = {}
+
+    def deliver(self, algorithm: Algorithm, message: Any) -> Any:
+        """Give what is heard of a message, a tuple of the message's own type."""
+        heard = {
+            field: self._deliver(field, delivery, getattr(message, field))
+            for field, delivery in algorithm.exchange.items()
+        }
+        return message._replace(**heard)
+
+    def _deliver(self, field: str, delivery: Delivery, said: Array) -> Array:
+        if field not in self._room:
+            self._room[field] = np.empty_like(said)
+        heard = self._room[field]
+        indptr, indices = self.wires.indptr, self.wires.indices
+        if delivery == "sum":
+            neighbor_sum(flat(heard), flat(said), indptr, indices)
+        elif delivery == "metropolis":
+            own, edge = self.wires.metropolis
+            weighted_sum(flat(heard), flat(said), flat(said), indptr, indices, own, edge)
+        elif delivery == "total":
+            total_sum(flat(heard), flat(said), self._span)
+        else:
+            np.take(said, self.wires.reverse, axis=0, out=heard)
+        return heard

@@ -1,0 +1,162 @@
+"""What a simulation gives."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from domkl.errors import ParameterError
+from domkl.metrics.curves import running_average
+from domkl.sim.engine import Cell, Options
+from domkl.typing import Array, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Run:
+    """The outcome of one trial; of several, with a leading trial axis on everything.
+
+    Attributes
+    ----------
+    mse, cv : (T,)
+        Running averages as the paper's text defines them, over all K learners of the graph,
+        connected or not. `with_paper_start` puts MSE(1) = CV(1) = 1 in. ``cv`` is NaN when off.
+    cv_mode : "exact", "sampled" or "off"
+    cv_error : (T,)
+        Standard error of a sampled ``cv``; 0 when exact.
+    predictions : (T, K) or None
+    theta : (K, P, D) or None
+        Final parameters; None for an algorithm that has none.
+    weights : (K, P) or None
+        Final combination of the kernels.
+    state
+        The final state, a NamedTuple of arrays over all trials' learners. Pass it to `simulate`
+        to go on from there; ``numpy.savez(file, **run.state._asdict())`` keeps it.
+    learner_mse, learner_cv : (T, K) or None
+        Each learner's own running averages.
+    component : (K,)
+        The number of each learner's connected component.
+    component_mse, component_cv : (T, C) or None
+        Running averages within each component; NaN where a trial has fewer components.
+    discrepancy : (T, K) or None
+        [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]² of each round, when asked for: what regret_d sums.
+    """
+
+    mse: Floats
+    cv: Floats
+    cv_mode: str
+    cv_error: Floats
+    predictions: Floats | None
+    theta: Array | None
+    weights: Floats | None
+    state: Any
+    learner_mse: Floats | None
+    learner_cv: Floats | None
+    component: Ints
+    component_mse: Floats | None
+    component_cv: Floats | None
+    discrepancy: Floats | None
+
+    def __repr__(self) -> str:
+        mse, cv = np.mean(self.mse[..., -1]), np.mean(self.cv[..., -1])
+        trials = f"{len(self.mse)} trials, " if self.mse.ndim == 2 else ""
+        return f"Run({trials}{self.mse.shape[-1]} rounds, mse={mse:.4g}, cv={cv:.4g})"
+
+
+def collect(
+    cells: list[Cell], functions: list[Any], targets: Floats | None, options: Options
+) -> Run:
+    """Join the cells' trials into one Run with a trial axis; targets (T, K)."""
+    graphs = [graph for cell in cells for graph in cell.graphs]
+    n_learners = graphs[0].n_learners
+    component = np.stack([graph.component for graph in graphs])
+    predictions = _learners([cell.predictions for cell in cells], n_learners)
+    spread = _learners([cell.spread for cell in cells], n_learners)
+    inside = _learners([cell.inside for cell in cells], n_learners)
+    errors = None
+    if predictions is not None and targets is not None:
+        errors = (predictions - targets) ** 2
+    mean = running_average(_trials([cell.disagreement for cell in cells]), axis=1)
+    variance = running_average(_trials([cell.variance for cell in cells]), axis=1)
+    rounds = np.arange(1, mean.shape[1] + 1)
+    n_partners = max(n_learners - 1, 1)
+    return Run(
+        mse=running_average(_trials([cell.squared_error for cell in cells]), axis=1),
+        cv=np.full_like(mean, np.nan) if options.cv == "off" else mean,
+        cv_mode=options.cv,
+        cv_error=np.sqrt(variance / rounds),
+        predictions=predictions,
+        theta=_final([getattr(cell.state, "theta", None) for cell in cells], n_learners),
+        weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
+        state=_joined_state([cell.state for cell in cells]),
+        learner_mse=None if errors is None else running_average(errors, axis=1),
+        learner_cv=None if spread is None else running_average(spread / n_partners, axis=1),
+        component=component,
+        component_mse=_by_component(errors, component, np.ones_like),
+        component_cv=_by_component(inside, component, lambda size: np.maximum(size - 1, 1)),
+        discrepancy=_learners([cell.gaps for cell in cells], n_learners),
+    )
+
+
+def single(run: Run) -> Run:
+    """Drop the trial axis of a Run with one trial."""
+    keep = ("cv_mode", "state")
+    fields = {
+        name: value if name in keep or value is None else value[0]
+        for name, value in vars(run).items()
+    }
+    return Run(**fields)
+
+
+def split_state(state: Any, templates: list[Any]) -> list[Any]:
+    """Cut a state of all trials into the cells' own, copied; templates say how long each is."""
+    fields = []
+    for name, values, *parts in zip(templates[0]._fields, state, *templates, strict=True):
+        lengths = [len(part) for part in parts]
+        if (sum(lengths), *parts[0].shape[1:]) != values.shape:
+            raise ParameterError(
+                f"state.{name} must have shape {(sum(lengths), *parts[0].shape[1:])} for these"
+                f" trials, got {values.shape}"
+            )
+        fields.append([part.copy() for part in np.split(values, np.cumsum(lengths)[:-1])])
+    return [type(state)(*parts) for parts in zip(*fields, strict=True)]
+
+
+def _joined_state(states: list[Any]) -> Any:
+    fields = zip(*states, strict=True)
+    return type(states[0])(*(np.concatenate(parts) for parts in fields))
+
+
+def _trials(lists: list[list[Floats]]) -> Floats:
+    """Lists of (B,) a round to (all trials, T)."""
+    return np.concatenate([np.array(rounds).T for rounds in lists])
+
+
+def _learners(lists: list[list[Floats]], n_learners: int) -> Floats | None:
+    """Lists of (B·K,) a round to (all trials, T, K)."""
+    if not lists[0]:
+        return None
+    blocks = [np.array(rounds) for rounds in lists]
+    return np.concatenate(
+        [b.reshape(len(b), -1, n_learners).transpose(1, 0, 2) for b in blocks]
+    )
+
+
+def _final(parts: list[Any], n_learners: int) -> Any:
+    if parts[0] is None:
+        return None
+    joined = np.concatenate(parts)
+    return joined.reshape(-1, n_learners, *joined.shape[1:])
+
+
+def _by_component(per_learner: Floats | None, component: Ints, partners: Any) -> Floats | None:
+    """Running averages (B, T, C) of the mean over each component's learners."""
+    if per_learner is None:
+        return None
+    n_trials, n_rounds, _ = per_learner.shape
+    out = np.full((n_trials, n_rounds, component.max() + 1), np.nan)
+    for b in range(n_trials):
+        size = np.bincount(component[b])
+        member = np.equal.outer(component[b], np.arange(len(size)))
+        means = per_learner[b] @ member / size / partners(size)
+        out[b, :, : len(size)] = running_average(means)
+    return out
