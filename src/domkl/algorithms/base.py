@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from domkl.core.losses import Loss
-from domkl.core.predict import combine, kernel_predictions
+from domkl.core.predict import combined_predictions, kernel_predictions
 from domkl.typing import Array, Floats, Ints
 
 Delivery = Literal["sum", "metropolis", "edge", "total"]
@@ -128,9 +128,8 @@ def predict_by_kernel(theta: Array, z: Array) -> Floats:
 
 def predict_combined(theta: Array, weights: Floats, z: Array) -> Prediction:
     """Σ_p q_p θ_pᵀz_p, eq. (14), and its terms."""
-    f = predict_by_kernel(theta, z)
-    y_hat = np.empty(len(f))
-    combine(y_hat, weights, f)
+    y_hat, f = np.empty(len(theta)), np.empty(theta.shape[:2])
+    combined_predictions(y_hat, f, theta, weights, z)
     return Prediction(y_hat, f)
 
 
@@ -138,7 +137,3 @@ def uniform(sizes: Sizes) -> Floats:
     """Weights before any loss is known."""
     return np.full(sizes.weights, 1 / sizes.n_kernels)
 
-
-def flat(values: Array) -> Array:
-    """One row per learner, (K, P·D): a view."""
-    return values.reshape(len(values), -1)

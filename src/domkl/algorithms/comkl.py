@@ -15,7 +15,6 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
-    flat,
     predict_combined,
     uniform,
 )
@@ -93,7 +92,7 @@ class COMKL(Algorithm):
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Descend by (41) and weigh by all losses so far."""
-        mean_step(flat(state.theta), flat(heard.gradient), net.size, self.step)
+        mean_step(state.theta, heard.gradient, net.size, self.step)
         np.add(state.loss, heard.loss, out=state.loss)
         hedge_weights(state.weights, state.loss, self.eta_g)
         return state

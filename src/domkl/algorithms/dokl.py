@@ -15,7 +15,6 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
-    flat,
     predict_by_kernel,
 )
 from domkl.core.admm import dual_step, primal_step
@@ -134,10 +133,10 @@ def descend(params: _Params, state: _Consensus, inputs: Inputs, y: Floats, net: 
 def ascend(params: _Params, state: _Consensus, nbr_theta: Array, net: Net) -> None:
     """Write (12) into ``state.dual``, and the next center."""
     dual_step(
-        flat(state.dual),
-        flat(state.center),
-        flat(state.theta),
-        flat(nbr_theta),
+        state.dual,
+        state.center,
+        state.theta,
+        nbr_theta,
         net.degree,
         params.eta_l,
         params.rho,

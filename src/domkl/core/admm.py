@@ -74,11 +74,13 @@ def dual_step(
 
     Parameters
     ----------
-    dual, center, theta, nbr_theta : (K, L)
-        One row per learner, all kernels in a line; ``dual`` and ``center`` are written.
-        ``nbr_theta`` is Σ_{ℓ∈N_k} θ_ℓ.
+    dual, center, theta, nbr_theta : (K, P, D)
+        ``dual`` and ``center`` are written; ``nbr_theta`` is Σ_{ℓ∈N_k} θ_ℓ.
     degree : (K,)
     """
+    shape = (theta.shape[0], theta.shape[1] * theta.shape[2])  # a learner's kernels in one row
+    dual, center = dual.reshape(shape), center.reshape(shape)
+    theta, nbr_theta = theta.reshape(shape), nbr_theta.reshape(shape)
     real = theta.dtype.type
     for k in range(len(theta)):
         own = eta_l + rho * degree[k] / 2

@@ -38,8 +38,8 @@ class RandomFeatures:
         values.setflags(write=False)
         self.frequencies: Floats = values
         self.linear = bool(linear)
-        # (P, d, M) in turns: what core/fourier.py reads, neighboring frequencies side by side
-        self.turns: Floats = np.ascontiguousarray(values.transpose(0, 2, 1)) / (2 * np.pi)
+        # (d, P·M) in turns: what core/fourier.py reads, all kernels' frequencies side by side
+        self.turns: Floats = values.reshape(-1, values.shape[2]).T.copy() / (2 * np.pi)
 
     @classmethod
     def draw(
@@ -139,7 +139,7 @@ class FeatureStack:
 
     def write(self, x: Floats, z: Array, energy: Floats) -> None:
         """Map x (K, d) into z (B, K, P, D) and ‖z‖² (B, K, P), made by `RandomFeatures.empty`."""
-        fourier_features(x, self._turns, z)
+        fourier_features(x, self._turns, z, self.first.n_frequencies)
         if self.first.linear:
             linear_features(x, z[:, :, -1], energy[:, :, -1])
 

@@ -76,56 +76,58 @@ def sincos_double(turns: Floats, sine: Array, cosine: Array, scale: float) -> No
 
 @row
 def project_pair(u: Array, w: Array, x: Array, y: Array, turns: Array) -> None:
-    """Angles of two inputs, u = x·turns and w = y·turns, with turns (d, M)."""
-    n_inputs, n_frequencies = turns.shape
-    for m in range(n_frequencies):
-        u[m] = 0.0
-        w[m] = 0.0
-    n_quads = n_inputs // 4
-    for quad in range(n_quads):
-        j = 4 * quad
+    """Angles of two inputs, u = x·turns and w = y·turns, with turns (d, L)."""
+    n_inputs, n_angles = turns.shape
+    x0, y0 = x[0], y[0]
+    for m in range(n_angles):
+        u[m] = x0 * turns[0, m]
+        w[m] = y0 * turns[0, m]
+    j = 1
+    while j + 4 <= n_inputs:
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
         y0, y1, y2, y3 = y[j], y[j + 1], y[j + 2], y[j + 3]
-        v0, v1, v2, v3 = turns[j], turns[j + 1], turns[j + 2], turns[j + 3]
-        for m in range(n_frequencies):
-            u[m] += x0 * v0[m] + x1 * v1[m] + x2 * v2[m] + x3 * v3[m]
-            w[m] += y0 * v0[m] + y1 * v1[m] + y2 * v2[m] + y3 * v3[m]
-    for j in range(4 * n_quads, n_inputs):
-        x0, y0, v0 = x[j], y[j], turns[j]
-        for m in range(n_frequencies):
-            u[m] += x0 * v0[m]
-            w[m] += y0 * v0[m]
+        for m in range(n_angles):
+            v0, v1, v2, v3 = turns[j, m], turns[j + 1, m], turns[j + 2, m], turns[j + 3, m]
+            u[m] += x0 * v0 + x1 * v1 + x2 * v2 + x3 * v3
+            w[m] += y0 * v0 + y1 * v1 + y2 * v2 + y3 * v3
+        j += 4
+    while j < n_inputs:
+        x0, y0 = x[j], y[j]
+        for m in range(n_angles):
+            u[m] += x0 * turns[j, m]
+            w[m] += y0 * turns[j, m]
+        j += 1
 
 
 @sweep
-def fourier_features(x: Floats, turns: Floats, z: Array) -> None:
-    """Write z(x) of every trial's map, eq. (5): x (K, d), turns (B, P, d, M), z (B, K, P, D).
+def fourier_features(x: Floats, turns: Floats, z: Array, n_frequencies: int) -> None:
+    """Write z(x) of every trial's map, eq. (5): x (K, d), turns (B, d, P·M), z (B, K, P′, D).
 
     Only the first 2M columns of the first P kernels are written.
     """
     n_learners = x.shape[0]
-    n_maps, n_kernels, _, n_frequencies = turns.shape
-    scale = z.dtype.type(1 / math.sqrt(n_frequencies))
-    u = np.empty(n_frequencies)
-    w = np.empty(n_frequencies)
+    n_maps, _, n_angles = turns.shape
+    u = np.empty(n_angles)
+    w = np.empty(n_angles)
     for b in range(n_maps):
-        for p in range(n_kernels):
-            for first in range(0, n_learners, 2):
-                second = min(first + 1, n_learners - 1)
-                project_pair(u, w, x[first], x[second], turns[b, p])
-                _write(u, z[b, first, p], n_frequencies, scale)
-                if second > first:
-                    _write(w, z[b, second, p], n_frequencies, scale)
+        for first in range(0, n_learners, 2):
+            second = min(first + 1, n_learners - 1)
+            project_pair(u, w, x[first], x[second], turns[b])
+            _write(u, z[b, first], n_frequencies)
+            if second > first:
+                _write(w, z[b, second], n_frequencies)
 
 
 @sweep
-def _write(turns: Floats, z: Array, n_frequencies: int, scale: float) -> None:
-    sine = z[:n_frequencies]
-    cosine = z[n_frequencies : 2 * n_frequencies]
-    if z.itemsize == 4:
-        sincos_single(turns, sine, cosine, scale)
-    else:
-        sincos_double(turns, sine, cosine, scale)
+def _write(turns: Floats, z: Array, n_frequencies: int) -> None:
+    m = n_frequencies
+    scale = z.dtype.type(1 / math.sqrt(m))
+    for p in range(turns.size // m):
+        angles = turns[p * m : (p + 1) * m]
+        if z.itemsize == 4:
+            sincos_single(angles, z[p, :m], z[p, m : 2 * m], scale)
+        else:
+            sincos_double(angles, z[p, :m], z[p, m : 2 * m], scale)
 
 
 @sweep

@@ -17,8 +17,11 @@ def kernel_predictions(f: Floats, theta: Array, z: Array) -> None:
 
 
 @sweep
-def combine(y_hat: Floats, weights: Floats, f: Floats) -> None:
-    """Write Σ_p q_p f_p, eq. (14): y_hat (K,), weights and f (K, P)."""
+def combined_predictions(
+    y_hat: Floats, f: Floats, theta: Array, weights: Floats, z: Array
+) -> None:
+    """Write f_p, and Σ_p q_p f_p of eq. (14): y_hat (K,), f and weights (K, P)."""
+    kernel_predictions(f, theta, z)
     for k in range(len(f)):
         y_hat[k] = dot(weights[k], f[k])
 
@@ -33,6 +36,12 @@ def blend(out: Array, theta: Array, weights: Floats) -> None:
 
 
 @sweep
+def _lines(values: Array) -> Array:
+    """A learner's kernels in one row: (K, P·D)."""
+    return values.reshape(values.shape[0], values.shape[1] * values.shape[2])
+
+
+@sweep
 def pair_gaps(
     spread: Floats, inside: Floats, functions: Array, z: Array, component: Ints, n_learners: int
 ) -> None:
@@ -42,12 +51,13 @@ def pair_gaps(
     ----------
     spread, inside : (B·K,)
         Written: the sum over all learners of the trial, and over those of k's component.
-    functions, z : (B·K, L)
-        Blended parameters and features, all kernels in a line.
+    functions, z : (B·K, P, D)
+        Blended parameters, and features.
     component : (B·K,)
     n_learners : int
         K: rows of one trial stand together.
     """
+    functions, z = _lines(functions), _lines(z)
     values = np.empty((n_learners + 1, n_learners + 1))
     for start in range(0, len(functions), n_learners):
         for k in range(0, n_learners, 2):
@@ -74,6 +84,7 @@ def pair_gaps(
 @sweep
 def sampled_gaps(gaps: Floats, functions: Array, z: Array, k: Ints, other: Ints) -> None:
     """Write (f_k(x_k) − f_ℓ(x_k))² for the named pairs: gaps, k, other (S,)."""
+    functions, z = _lines(functions), _lines(z)
     for i in range(len(gaps)):
         own = dot(z[k[i]], functions[k[i]])
         gaps[i] = (own - dot(z[k[i]], functions[other[i]])) ** 2
@@ -82,6 +93,7 @@ def sampled_gaps(gaps: Floats, functions: Array, z: Array, k: Ints, other: Ints)
 @sweep
 def neighbor_gaps(out: Floats, functions: Array, z: Array, indptr: Ints, indices: Ints) -> None:
     """Write [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]², what regret_d of Theorems 1 and 2 sums: out (K,)."""
+    functions, z = _lines(functions), _lines(z)
     for k in range(len(out)):
         own = dot(z[k], functions[k])
         total = 0.0

@@ -1,7 +1,7 @@
 """The round loop: map, predict, measure, step, exchange, merge."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.graphs.graph import Graph
 from domkl.sim.measure import Disagreement
 from domkl.sim.network import Network
+from domkl.sim.records import Records
 from domkl.typing import Floats
 
 Rounds = Iterable[tuple[Floats, Floats]]
@@ -24,28 +25,20 @@ class Options:
 
     dtype: DTypeLike
     cv: str
-    discrepancy: bool
-    keep_rounds: bool  # predictions and each learner's consensus violation, (T, K)
+    kept: tuple[str, ...]  # names in sim/records.py
     seed: int
 
 
 @dataclass
 class Cell:
-    """A few trials that share a stream and run together, and what came of them.
-
-    Lists hold one array a round, over the learners (B·K,) or the trials (B,) of the cell.
-    """
+    """A few trials that share a stream and run together, and what came of them."""
 
     graphs: list[Graph]
     maps: list[RandomFeatures]
     state: Any = None
-    predictions: list[Floats] = field(default_factory=list)
-    spread: list[Floats] = field(default_factory=list)
-    inside: list[Floats] = field(default_factory=list)
-    gaps: list[Floats] = field(default_factory=list)
-    squared_error: list[Floats] = field(default_factory=list)
-    disagreement: list[Floats] = field(default_factory=list)
-    variance: list[Floats] = field(default_factory=list)
+    records: Records | None = None
+    sampled_mean: Floats | None = None  # (T, B), of a sampled cv
+    sampled_variance: Floats | None = None
 
 
 def run_cell(
@@ -56,35 +49,32 @@ def run_cell(
     after_round: Callable[[], None],
 ) -> None:
     """Run every round of the stream, from the cell's state or from the beginning."""
-    network = _network(cell, algorithm)
-    stack = FeatureStack(cell.maps)
-    n_trials, n_learners, first = network.n_trials, network.n_learners, cell.maps[0]
+    network, stack, first = _network(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
+    n_trials, n_learners = network.n_trials, network.n_learners
+    records = Records(n_trials, n_learners, options.kept)
+    disagreement = Disagreement(algorithm, network, records, options.cv, options.seed)
     z, energy = first.empty(n_trials, n_learners, options.dtype)
     x_all = np.empty((n_trials, n_learners, first.n_inputs))
     y_all = np.empty((n_trials, n_learners))
-    inputs = Inputs(_joined(x_all), _joined(z), _joined(energy))
-    y = y_all.ravel()
+    inputs, y = Inputs(_joined(x_all), _joined(z), _joined(energy)), y_all.ravel()
     state = cell.state
     if state is None:
         state = first_state(cell, algorithm, options.dtype)
-    disagreement = Disagreement(
-        algorithm, network, options.cv, options.discrepancy, options.seed
-    )
     for x_round, y_round in rounds:
         stack.write(x_round, z, energy)
         x_all[:], y_all[:] = x_round, y_round
         prediction = algorithm.predict(state, inputs)
         disagreement.update(state, inputs, prediction)
-        _record(cell, prediction.y_hat, y_all, disagreement, options)
+        records.row("predictions")[:] = prediction.y_hat
+        records.row("targets")[:] = y
+        records.end_round()
         state, message = algorithm.local_step(state, inputs, y, prediction, network.net)
         state = algorithm.merge(state, network.deliver(algorithm, message), network.net)
         after_round()
-    cell.state = state
-
-
-def _joined(values: Any) -> Any:
-    """Trials and learners on one axis: a view."""
-    return values.reshape(-1, *values.shape[2:])
+    cell.state, cell.records = state, records
+    if disagreement.sampled_mean:
+        cell.sampled_mean = np.array(disagreement.sampled_mean)
+        cell.sampled_variance = np.array(disagreement.sampled_variance)
 
 
 def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:
@@ -100,17 +90,6 @@ def _network(cell: Cell, algorithm: Algorithm) -> Network:
     return Network(cell.graphs, is_alone=isinstance(algorithm, Alone))
 
 
-def _record(
-    cell: Cell, y_hat: Floats, y: Floats, disagreement: Disagreement, options: Options
-) -> None:
-    error = y_hat.reshape(y.shape) - y
-    cell.squared_error.append(np.einsum("bk,bk->b", error, error) / y.shape[1])
-    cell.disagreement.append(disagreement.trial_mean)
-    cell.variance.append(disagreement.trial_variance)
-    if options.keep_rounds:
-        cell.predictions.append(y_hat)
-        if options.cv == "exact":
-            cell.spread.append(disagreement.spread.copy())
-            cell.inside.append(disagreement.inside.copy())
-    if options.discrepancy:
-        cell.gaps.append(disagreement.gaps.copy())
+def _joined(values: Any) -> Any:
+    """Trials and learners on one axis: a view."""
+    return values.reshape(-1, *values.shape[2:])

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from domkl import rng
-from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction, flat
+from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction
 from domkl.core.predict import blend, neighbor_gaps, pair_gaps, sampled_gaps
 from domkl.sim.network import Network
-from domkl.typing import Array, Floats
+from domkl.sim.records import Records
+from domkl.typing import Array, Floats, Ints
 
 N_SAMPLED_PAIRS = 1000
 
@@ -17,19 +18,15 @@ class Disagreement:
     """Sums of (f_k(x_k) − f_ℓ(x_k))² each round, exact or sampled, for all trials of a cell."""
 
     def __init__(
-        self, algorithm: Algorithm, network: Network, cv: str, discrepancy: bool, seed: int
+        self, algorithm: Algorithm, network: Network, records: Records, cv: str, seed: int
     ) -> None:
-        self._algorithm, self._network = algorithm, network
-        self._cv, self._discrepancy = cv, discrepancy
+        self._algorithm, self._network, self._records = algorithm, network, records
+        self._cv = cv
+        self._discrepancy = records.keeps("gaps")
         self._pairs = rng.child(seed, "cv")
         self._room: Array | None = None
-        n_learners = network.graph.n_learners
-        # per learner: Σ over the trial and over its component, both divided by K − 1 partners
-        self.spread: Floats = np.zeros(n_learners)
-        self.inside: Floats = np.zeros(n_learners)
-        self.gaps: Floats = np.zeros(n_learners)
-        self.trial_mean: Floats = np.zeros(network.n_trials)
-        self.trial_variance: Floats = np.zeros(network.n_trials)  # of trial_mean, when sampled
+        self.sampled_mean: list[Floats] = []  # of each round, (B,)
+        self.sampled_variance: list[Floats] = []
 
     def update(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
         """Measure the functions that made this prediction."""
@@ -39,27 +36,22 @@ class Disagreement:
         if function is None:
             self._by_prediction(state, inputs, prediction)
             return
-        functions, z = self._blended(function), flat(inputs.z)
+        functions, graph = self._blended(function), self._network.graph
         if self._cv == "exact":
-            component, n_learners = self._network.graph.component, self._network.n_learners
-            pair_gaps(self.spread, self.inside, functions, z, component, n_learners)
-            self._average()
+            spread, inside = self._records.row("spread"), self._records.row("inside")
+            n_learners = self._network.n_learners
+            pair_gaps(spread, inside, functions, inputs.z, graph.component, n_learners)
         elif self._cv == "sampled":
-            self._sample(functions, z)
+            self._sample(functions, inputs.z)
         if self._discrepancy:
-            graph = self._network.graph
-            neighbor_gaps(self.gaps, functions, z, graph.indptr, graph.indices)
+            gaps = self._records.row("gaps")
+            neighbor_gaps(gaps, functions, inputs.z, graph.indptr, graph.indices)
 
     def _blended(self, function: Function) -> Array:
         if self._room is None:
             self._room = np.empty_like(function.theta)
         blend(self._room, function.theta, function.weights)
-        return flat(self._room)
-
-    def _average(self) -> None:
-        n_learners = self._network.n_learners
-        pairs = max(n_learners * (n_learners - 1), 1)
-        self.trial_mean = self.spread.reshape(-1, n_learners).sum(axis=1) / pairs
+        return self._room
 
     def _sample(self, functions: Array, z: Array) -> None:
         n_learners = self._network.n_learners
@@ -69,26 +61,27 @@ class Disagreement:
         start = n_learners * np.arange(shape[0])[:, None]
         gaps = np.empty(shape)
         sampled_gaps(gaps.ravel(), functions, z, (start + k).ravel(), (start + other).ravel())
-        self.trial_mean = gaps.mean(axis=1)
-        self.trial_variance = gaps.var(axis=1, ddof=1) / N_SAMPLED_PAIRS
+        self.sampled_mean.append(gaps.mean(axis=1))
+        self.sampled_variance.append(gaps.var(axis=1, ddof=1) / N_SAMPLED_PAIRS)
 
     def _by_prediction(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
         """Let every learner's state predict every other's inputs, by turning states around."""
         n_learners, graph = self._network.n_learners, self._network.graph
         k = np.arange(graph.n_learners)
-        self.spread, self.inside, signed = (np.zeros(len(k)) for _ in range(3))
+        spread, inside, signed = (np.zeros(len(k)) for _ in range(3))
         for turn in range(1, n_learners):
             other = k - k % n_learners + (k + turn) % n_learners
             turned = type(state)(*(field[other] for field in state))
             gap = prediction.y_hat - self._algorithm.predict(turned, inputs).y_hat
-            self.spread += gap**2
-            self.inside += np.where(graph.component[other] == graph.component, gap**2, 0)
+            spread += gap**2
+            inside += np.where(graph.component[other] == graph.component, gap**2, 0)
             if self._discrepancy:
                 signed += np.where(self._are_neighbors(k, other), gap, 0)
-        self.gaps = signed**2
-        self._average()
+        self._records.row("spread")[:] = spread
+        self._records.row("inside")[:] = inside
+        self._records.row("gaps")[:] = signed**2
 
-    def _are_neighbors(self, k: Any, other: Any) -> Any:
+    def _are_neighbors(self, k: Ints, other: Ints) -> Any:
         graph = self._network.graph
         keys = graph.sources * graph.n_learners + graph.indices
         return np.isin(k * graph.n_learners + other, keys)

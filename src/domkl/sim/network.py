@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.base import Algorithm, Delivery, Net, flat
+from domkl.algorithms.base import Algorithm, Delivery, Net
 from domkl.core.exchange import neighbor_sum, total_sum, weighted_sum
 from domkl.graphs.graph import Graph, disjoint_union
 from domkl.typing import Array
@@ -29,11 +29,9 @@ class Network:
 
     def deliver(self, algorithm: Algorithm, message: Any) -> Any:
         """Give what is heard of a message, a tuple of the message's own type."""
-        heard = {
-            field: self._deliver(field, delivery, getattr(message, field))
-            for field, delivery in algorithm.exchange.items()
-        }
-        return message._replace(**heard)
+        exchange = algorithm.exchange
+        heard = (self._deliver(field, exchange[field], getattr(message, field)) for field in message._fields)
+        return type(message)(*heard)
 
     def _deliver(self, field: str, delivery: Delivery, said: Array) -> Array:
         if field not in self._room:
@@ -41,12 +39,12 @@ class Network:
         heard = self._room[field]
         indptr, indices = self.wires.indptr, self.wires.indices
         if delivery == "sum":
-            neighbor_sum(flat(heard), flat(said), indptr, indices)
+            neighbor_sum(heard, said, indptr, indices)
         elif delivery == "metropolis":
             own, edge = self.wires.metropolis
-            weighted_sum(flat(heard), flat(said), flat(said), indptr, indices, own, edge)
+            weighted_sum(heard, said, said, indptr, indices, own, edge)
         elif delivery == "total":
-            total_sum(flat(heard), flat(said), self._span)
+            total_sum(heard, said, self._span)
         else:
             np.take(said, self.wires.reverse, axis=0, out=heard)
         return heard

@@ -62,28 +62,22 @@ class Run:
         return f"Run({trials}{self.mse.shape[-1]} rounds, mse={mse:.4g}, cv={cv:.4g})"
 
 
-def collect(
-    cells: list[Cell], functions: list[Any], targets: Floats | None, options: Options
-) -> Run:
-    """Join the cells' trials into one Run with a trial axis; targets (T, K)."""
+def collect(cells: list[Cell], functions: list[Any], options: Options) -> Run:
+    """Join the cells' trials into one Run with a trial axis."""
     graphs = [graph for cell in cells for graph in cell.graphs]
     n_learners = graphs[0].n_learners
     component = np.stack([graph.component for graph in graphs])
-    predictions = _learners([cell.predictions for cell in cells], n_learners)
-    spread = _learners([cell.spread for cell in cells], n_learners)
-    inside = _learners([cell.inside for cell in cells], n_learners)
-    errors = None
-    if predictions is not None and targets is not None:
-        errors = (predictions - targets) ** 2
-    mean = running_average(_trials([cell.disagreement for cell in cells]), axis=1)
-    variance = running_average(_trials([cell.variance for cell in cells]), axis=1)
-    rounds = np.arange(1, mean.shape[1] + 1)
+    predictions, targets, spread, inside, gaps = (
+        _kept(cells, name) for name in ("predictions", "targets", "spread", "inside", "gaps")
+    )
+    errors = None if predictions is None else (predictions - targets) ** 2
+    cv, cv_error = _consensus_violation(cells, options.cv)
     n_partners = max(n_learners - 1, 1)
     return Run(
-        mse=running_average(_trials([cell.squared_error for cell in cells]), axis=1),
-        cv=np.full_like(mean, np.nan) if options.cv == "off" else mean,
+        mse=running_average(_records(cells, "squared_error"), axis=1),
+        cv=cv,
         cv_mode=options.cv,
-        cv_error=np.sqrt(variance / rounds),
+        cv_error=cv_error,
         predictions=predictions,
         theta=_final([getattr(cell.state, "theta", None) for cell in cells], n_learners),
         weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
@@ -93,8 +87,18 @@ def collect(
         component=component,
         component_mse=_by_component(errors, component, np.ones_like),
         component_cv=_by_component(inside, component, lambda size: np.maximum(size - 1, 1)),
-        discrepancy=_learners([cell.gaps for cell in cells], n_learners),
+        discrepancy=gaps,
     )
+
+
+def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
+    if mode == "sampled":
+        mean = np.concatenate([np.transpose(cell.sampled_mean) for cell in cells])
+        variance = np.concatenate([np.transpose(cell.sampled_variance) for cell in cells])
+        rounds = np.arange(1, mean.shape[1] + 1)
+        return running_average(mean, axis=1), np.sqrt(running_average(variance, axis=1) / rounds)
+    mean = running_average(_records(cells, "disagreement"), axis=1)
+    return (np.full_like(mean, np.nan) if mode == "off" else mean), np.zeros_like(mean)
 
 
 def single(run: Run) -> Run:
@@ -126,19 +130,15 @@ def _joined_state(states: list[Any]) -> Any:
     return type(states[0])(*(np.concatenate(parts) for parts in fields))
 
 
-def _trials(lists: list[list[Floats]]) -> Floats:
-    """Lists of (B,) a round to (all trials, T)."""
-    return np.concatenate([np.array(rounds).T for rounds in lists])
+def _records(cells: list[Cell], what: str) -> Floats:
+    """(all trials, T)."""
+    return np.concatenate([getattr(cell.records, what)() for cell in cells])
 
 
-def _learners(lists: list[list[Floats]], n_learners: int) -> Floats | None:
-    """Lists of (B·K,) a round to (all trials, T, K)."""
-    if not lists[0]:
-        return None
-    blocks = [np.array(rounds) for rounds in lists]
-    return np.concatenate(
-        [b.reshape(len(b), -1, n_learners).transpose(1, 0, 2) for b in blocks]
-    )
+def _kept(cells: list[Cell], name: str) -> Any:
+    """(all trials, T, K), or None."""
+    parts = [cell.records.kept(name) for cell in cells if cell.records is not None]
+    return None if parts[0] is None else np.concatenate(parts)  # type: ignore[arg-type]
 
 
 def _final(parts: list[Any], n_learners: int) -> Any:

@@ -17,7 +17,7 @@ from domkl.sim.result import Run, collect, single, split_state
 from domkl.typing import Floats, Real
 
 EXACT_CV_UP_TO = 1000
-CELL_BYTES = 1_000_000
+CELL_BYTES = 4_000_000
 
 Progress = Callable[[int, int | None], None]
 
@@ -92,7 +92,9 @@ def simulate(
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
     inputs, targets, n_rounds = _stream(X, y, graphs[0].n_learners, maps[0].n_inputs, algorithm)
     keep = (targets is not None) if keep_predictions is None else keep_predictions
-    options = Options(np.dtype(dtype), cv, discrepancy, keep, seed)
+    kept = (("predictions", "targets") if keep else ()) + (("gaps",) if discrepancy else ())
+    kept += ("spread", "inside") if keep and cv == "exact" else ()
+    options = Options(np.dtype(dtype), cv, kept, seed)
     n_cells = 1 if targets is None else _n_cells(graphs, maps, options, threads)
     cells = _cells(graphs, maps, n_cells)
     if state is not None:
@@ -103,10 +105,10 @@ def simulate(
 
     total = None if n_rounds is None else n_rounds * len(graphs)
     run_all(job, cells, threads, total, progress)
-    if not cells[0].squared_error:
+    if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
     functions = [algorithm.function(cell.state) for cell in cells]
-    run = collect(cells, functions, targets, options)
+    run = collect(cells, functions, options)
     return run if is_batch else single(run)
 
 
@@ -212,7 +214,8 @@ def _n_cells(
 ) -> int:
     """Cells small enough for a core's cache, large enough for its calls, even for the threads."""
     theta = graphs[0].n_learners * maps[0].n_kernels * maps[0].n_features
-    in_cache = max(1, round(CELL_BYTES / (4 * theta * np.dtype(options.dtype).itemsize)))
+    per_trial = 4 * theta * np.dtype(options.dtype).itemsize + maps[0].turns.nbytes
+    in_cache = max(1, round(CELL_BYTES / per_trial))
     n_cells = -(-len(graphs) // in_cache)
     n_cells = -(-n_cells // threads) * threads
     return min(n_cells, len(graphs))

@@ -1,0 +1,73 @@
+"""What is kept of the rounds of a cell: reduced to trials as they come, in full on request."""
+
+import numpy as np
+
+from domkl.typing import Floats
+
+CHUNK = 256  # rounds
+
+
+class Records:
+    """Per-learner rows of each round, in chunks; every full chunk is averaged over trials.
+
+    A row is written in place, so that a round costs no more than the copies. Names:
+    ``predictions`` and ``targets``; ``spread``, Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial, and
+    ``inside``, over the learner's component; ``gaps``, the squared discrepancy to neighbors.
+    """
+
+    def __init__(self, n_trials: int, n_learners: int, kept: tuple[str, ...]) -> None:
+        names = ("predictions", "targets", "spread", "inside", "gaps")
+        self._rows = {name: np.zeros((CHUNK, n_trials * n_learners)) for name in names}
+        self._shape = (n_trials, n_learners)
+        self._kept: dict[str, list[Floats]] = {name: [] for name in kept}
+        self._error: list[Floats] = []
+        self._disagreement: list[Floats] = []
+        self._filled = 0
+        self.n_rounds = 0
+
+    def keeps(self, name: str) -> bool:
+        """Whether all rows of this name are kept."""
+        return name in self._kept
+
+    def row(self, name: str) -> Floats:
+        """This round's row (B·K,), to be written."""
+        return self._rows[name][self._filled]
+
+    def end_round(self) -> None:
+        """Go on to the next row."""
+        self._filled += 1
+        self.n_rounds += 1
+        if self._filled == CHUNK:
+            self._reduce()
+
+    def _reduce(self) -> None:
+        rows = {name: values[: self._filled] for name, values in self._rows.items()}
+        self._error.append(self._over_trials((rows["predictions"] - rows["targets"]) ** 2))
+        partners = max(self._shape[1] - 1, 1)
+        self._disagreement.append(self._over_trials(rows["spread"]) / partners)
+        for name, chunks in self._kept.items():
+            chunks.append(rows[name].copy())
+        self._filled = 0
+
+    def _over_trials(self, rows: Floats) -> Floats:
+        return rows.reshape(len(rows), *self._shape).mean(axis=2)
+
+    def squared_error(self) -> Floats:
+        """Mean over learners of each round, (B, T)."""
+        return self._joined(self._error).T
+
+    def disagreement(self) -> Floats:
+        """Mean over ordered pairs of learners of each round, (B, T)."""
+        return self._joined(self._disagreement).T
+
+    def kept(self, name: str) -> Floats | None:
+        """All rows of a name that was kept, (B, T, K)."""
+        if name not in self._kept:
+            return None
+        rows = self._joined(self._kept[name])
+        return rows.reshape(len(rows), *self._shape).transpose(1, 0, 2)
+
+    def _joined(self, chunks: list[Floats]) -> Floats:
+        if self._filled:
+            self._reduce()
+        return np.concatenate(chunks)
