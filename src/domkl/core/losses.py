@@ -90,10 +90,14 @@ def _sigmoid(a: float) -> float:
 
 @scalar
 def _logistic_pull(margin: float, tau: float) -> float:
-    """The root a of a = σ(−margin − τa): Newton's method, kept inside a shrinking bracket."""
+    """The root a of a = σ(−margin − τa): Newton's method, and bisection where it gains too little.
+
+    Newton's method alone can swing between two points for ever, where τ is large.
+    """
     low, high = 0.0, _sigmoid(-margin)
     a = high / (1 + tau * high * (1 - high))
-    for _ in range(100):
+    reach = high
+    for _ in range(200):
         sigma = _sigmoid(-margin - tau * a)
         gap = a - sigma
         if gap > 0:
@@ -102,11 +106,12 @@ def _logistic_pull(margin: float, tau: float) -> float:
             low = a
         step = gap / (1 + tau * sigma * (1 - sigma))
         after = a - step
-        if not low <= after <= high:
+        if abs(step) > 0.5 * reach or not low <= after <= high:
             after = 0.5 * (low + high)
-        if abs(after - a) <= 1e-16 * (1 + a) or after == a:
-            return after
+        reach = abs(after - a)
         a = after
+        if reach <= 2e-16 * a:
+            break
     return a
 
 

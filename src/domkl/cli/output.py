@@ -1,0 +1,56 @@
+"""A folder for results: new names each run, whole files or none."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from domkl.errors import ParameterError
+
+
+class Outbox:
+    """Files that appear under their final names all together, at the end."""
+
+    def __init__(self, folder: Path, draft: Path) -> None:
+        self.folder = folder
+        self._draft = draft
+        self._suffixes: list[str] = []
+
+    def add(self, suffix: str, write: Callable[[Path], None]) -> None:
+        """Let ``write`` make the file that will end in this suffix."""
+        write(self._draft / f"file{suffix}")
+        self._suffixes.append(suffix)
+
+    def publish(self, stem: str) -> list[Path]:
+        """Give all files the next free number: stem-001.json and so on, never over older ones."""
+        number = 1
+        while any((self.folder / f"{stem}-{number:03d}{s}").exists() for s in self._suffixes):
+            number += 1
+        paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
+        for suffix, path in zip(self._suffixes, paths, strict=True):
+            os.replace(self._draft / f"file{suffix}", path)
+        return paths
+
+
+@contextmanager
+def outbox(folder: Path) -> Iterator[Outbox]:
+    """Make sure of the folder now, before any work; leave no trace of it if the work fails."""
+    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = tempfile.TemporaryDirectory(prefix=".domkl-", dir=folder)
+    except OSError as error:
+        for path in made:
+            if path.is_dir():
+                path.rmdir()
+        raise ParameterError(
+            f"out must be a folder that can be written, got {folder}: {error.strerror}"
+        ) from None
+    try:
+        with draft as name:
+            yield Outbox(folder, Path(name))
+    finally:
+        for path in made:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()

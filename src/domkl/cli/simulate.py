@@ -1,0 +1,257 @@
+"""`domkl simulate`: all algorithms side by side on a stream, with a table, curves and data."""
+
+import argparse
+import json
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from domkl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from domkl.algorithms.base import Algorithm
+    from domkl.experiments.compare import Outcome, Setting
+    from domkl.typing import Floats
+
+SUMMARY = "run the learners on a stream and compare them"
+DESCRIPTION = """\
+Run the learners of the paper, and two baselines, on a network with real or your own data.
+
+Without options: the paper's Traffic series, AR(5), ten learners, connection probability 0.25,
+all algorithms, 20 trials. Prints a table of final MSE and CV (means over trials, in the scaled
+units) and writes the curves as PNG and CSV and the results as JSON.
+
+  domkl simulate
+  domkl simulate --data temperature --algorithm domkl --algorithm last-value
+  domkl simulate --csv table.csv --target price
+  domkl simulate --csv log.csv --series load --lags 24 --learners 4
+"""
+NAMES = ("domkl", "dokl", "comkl", "rff-dokl", "rff-domkl", "alone", "last-value")
+
+
+class Source(NamedTuple):
+    """A stream before it is dealt."""
+
+    name: str
+    X: "Floats"  # (N, d)
+    y: "Floats"  # (N,)
+    is_series: bool
+    note: str
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--data",
+        metavar="NAME",
+        choices=("traffic", "temperature"),
+        help="a series that ships with domkl: traffic or temperature (default: traffic)",
+    )
+    data.add_argument("--csv", metavar="FILE", type=Path, help="a CSV file with a header, or .gz")
+    data.add_argument("--target", metavar="COLUMN", help="of a table: the column to predict")
+    data.add_argument(
+        "--drop", metavar="COLUMN", action="append", default=[], help="of a table: not an input"
+    )
+    data.add_argument("--series", metavar="COLUMN", help="of a time series: its column")
+    data.add_argument(
+        "--lags", metavar="S", type=int, default=5, help="inputs of a time series (default: 5)"
+    )
+    data.add_argument(
+        "--missing",
+        choices=("error", "drop"),
+        default="error",
+        help="what to do with rows that have empty cells (default: error)",
+    )
+    data.add_argument(
+        "--scale",
+        choices=("minmax", "authors", "none"),
+        default="minmax",
+        help="(v - min)/(max - min), (v - min)/max, or nothing (default: minmax)",
+    )
+    network = parser.add_argument_group("network and trials")
+    network.add_argument("--learners", metavar="K", type=int, default=10, help="default: 10")
+    network.add_argument(
+        "--connect", metavar="A", type=float, default=0.25, help="probability of an edge (0.25)"
+    )
+    network.add_argument(
+        "--partition",
+        choices=("interleaved", "blocks"),
+        default="interleaved",
+        help="how samples are dealt to learners (default: interleaved)",
+    )
+    network.add_argument("--trials", metavar="N", type=int, default=20, help="default: 20")
+    network.add_argument("--seed", metavar="S", type=int, default=1, help="default: 1")
+    network.add_argument(
+        "--threads", metavar="N", type=int, help="cores to use (default: all); results are equal"
+    )
+    network.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    learner = parser.add_argument_group("algorithms")
+    learner.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        action="append",
+        choices=NAMES,
+        help=f"repeatable; default: all of {', '.join(NAMES)}",
+    )
+    learner.add_argument("--rho", metavar="R", type=float, help="of the ADMM ones (2)")
+    learner.add_argument("--eta-l", metavar="E", type=float, help="of the ADMM ones (0.2)")
+    learner.add_argument("--eta-g", metavar="G", type=float, help="of the Hedge (10)")
+    learner.add_argument("--step", metavar="S", type=float, help="of the gradient ones (0.5)")
+    learner.add_argument(
+        "--bandwidth",
+        metavar="B",
+        type=float,
+        help="sigma^2 of dokl and rff-dokl (default: 1e-3 in half of the trials, 1e3 in the rest)",
+    )
+    learner.add_argument(
+        "--frequencies", metavar="M", type=int, default=50, help="per kernel (default: 50)"
+    )
+    output = parser.add_argument_group("output")
+    output.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path("domkl-out"), help="default: domkl-out"
+    )
+    output.add_argument("--json", action="store_true", help="print the results as one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the comparison."""
+    from domkl.cli.output import outbox
+    from domkl.data.streams import deal
+    from domkl.experiments import report
+    from domkl.experiments.compare import compare
+
+    setting, algorithms = _setting(args), _algorithms(args)
+    source = _source(args)
+    if "last-value" in algorithms and source.is_series:
+        algorithms["last-value"] = replace(algorithms["last-value"], newest_lag=0)  # type: ignore[type-var]
+    X, y = deal(source.X, source.y, setting.n_learners, args.partition)
+    with outbox(args.out) as box:
+        title = _title(source, setting, y.shape[0])
+        print(f"{title}; {source.note}", file=sys.stderr)
+        with _Bar(len(algorithms), y.shape[0] * setting.n_trials) as bar:
+            outcomes = compare(algorithms, X, y, setting, bar.update)
+        records = report.as_records(source.name, outcomes, setting, args.scale)
+        box.add(".png", lambda path: report.write_figure(path, outcomes, title))
+        box.add(".csv", lambda path: report.write_curves(path, outcomes))
+        box.add(".json", lambda path: report.write_json(path, records))
+        paths = box.publish("simulate")
+    _print(outcomes, records, args.json)
+    for path in paths:
+        print(f"wrote {path}", file=sys.stderr)
+    return 0
+
+
+def _setting(args: argparse.Namespace) -> "Setting":
+    from domkl.experiments.compare import FIGURE_1_BANDWIDTHS, Setting
+
+    alone = args.bandwidth is not None
+    return Setting(
+        n_learners=args.learners,
+        connection=args.connect,
+        n_trials=args.trials,
+        n_frequencies=args.frequencies,
+        bandwidths=(args.bandwidth,) if alone else FIGURE_1_BANDWIDTHS,
+        seed=args.seed,
+        dtype=args.dtype,
+        threads=args.threads,
+    )
+
+
+def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
+    from domkl.algorithms.baselines import Alone
+    from domkl.algorithms.registry import ALGORITHMS
+
+    given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g, "step": args.step}
+    given = {name: value for name, value in given.items() if value is not None}
+    chosen: dict[str, Algorithm] = {}
+    for name in dict.fromkeys(args.algorithm or ALGORITHMS):
+        algorithm = ALGORITHMS[name]()
+        if isinstance(algorithm, Alone):
+            chosen[name] = Alone(_with(algorithm.algorithm, given))
+        else:
+            chosen[name] = _with(algorithm, given)
+    return chosen
+
+
+def _with(algorithm: Any, given: dict[str, float]) -> Any:
+    known = {field.name for field in fields(algorithm)}
+    return replace(algorithm, **{name: v for name, v in given.items() if name in known})
+
+
+def _source(args: argparse.Namespace) -> Source:
+    from domkl.data.loaders import load_series, load_table, read_columns
+    from domkl.data.streams import embed, scaled
+
+    if args.csv is None:
+        if args.target is not None or args.series is not None:
+            raise ParameterError("--target and --series need a --csv file")
+        name = args.data or "traffic"
+        series = load_series(name)
+        X, y = embed(scaled(series.values, args.scale).values, args.lags)
+        return Source(name, X, y, True, f"{series.note}; scale {args.scale}")
+    if args.data is not None:
+        raise ParameterError("--data and --csv exclude each other")
+    if (args.target is None) == (args.series is None):
+        raise ParameterError("--csv needs one of --target (a table) and --series (a time series)")
+    if args.series is not None:
+        values, n_dropped = read_columns(args.csv, [args.series], missing=args.missing)
+        X, y = embed(scaled(values[:, 0], args.scale).values, args.lags)
+    else:
+        table = load_table(args.csv, args.target, drop=args.drop, missing=args.missing)
+        n_dropped = table.n_dropped
+        X, y = scaled(table.X, args.scale).values, scaled(table.y, args.scale).values
+    note = f"{n_dropped} rows with empty cells left out; scale {args.scale}"
+    return Source(args.csv.name, X, y, args.series is not None, note)
+
+
+def _title(source: Source, setting: "Setting", n_rounds: int) -> str:
+    kind = f"AR({source.X.shape[1]})" if source.is_series else f"{source.X.shape[1]} inputs"
+    return (
+        f"{source.name}: {kind}, {setting.n_learners} learners, {n_rounds} rounds,"
+        f" {setting.n_trials} trial{'s' if setting.n_trials > 1 else ''}"
+    )
+
+
+def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None:
+    from domkl.experiments import report
+
+    if as_json:
+        print(json.dumps({"results": records}, allow_nan=False))
+        return
+    print(report.as_table(outcomes))
+    single = next((o for o in outcomes if len(o.bandwidths) > 1), None)
+    if single is not None:
+        shares = " and ".join(f"{b:g}" for b in single.bandwidths)
+        print(f"dokl and rff-dokl: sigma^2 = {shares}, an equal share of the trials each.")
+
+
+class _Bar:
+    """A progress bar with an estimate, on standard error, over all algorithms."""
+
+    def __init__(self, n_algorithms: int, per_algorithm: int) -> None:
+        from tqdm import tqdm
+
+        self._per_algorithm = per_algorithm
+        self._finished: dict[str, int] = {}
+        self._bar = tqdm(
+            total=n_algorithms * per_algorithm,
+            unit="round",
+            unit_scale=True,
+            mininterval=0.2 if sys.stderr.isatty() else 5.0,
+            file=sys.stderr,
+            leave=False,
+            dynamic_ncols=True,
+        )
+
+    def update(self, name: str, done: int, total: int | None) -> None:
+        self._bar.set_description(name, refresh=False)
+        self._finished[name] = done
+        self._bar.update(sum(self._finished.values()) - self._bar.n)
+
+    def __enter__(self) -> "_Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()

@@ -1,0 +1,1 @@
+"""Tables, series and how they are dealt to learners."""

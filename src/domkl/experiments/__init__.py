@@ -1,0 +1,1 @@
+"""Whole experiments: algorithms side by side on the same streams, graphs and features."""

@@ -1,0 +1,138 @@
+"""Several algorithms on one stream, trial by trial on the same graphs and features."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from domkl import checks, rng
+from domkl.algorithms.base import Algorithm
+from domkl.core.features import RandomFeatures
+from domkl.core.kernels import gaussian_bank
+from domkl.graphs.graph import Graph
+from domkl.metrics.intervals import Interval, interval
+from domkl.sim.simulate import simulate
+from domkl.typing import Floats, Real
+
+#: σ² of the single-kernel algorithms in the paper's Figure 1, half the trials each
+FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all algorithms of a comparison share."""
+
+    n_learners: int = 10
+    connection: float = 0.25
+    n_trials: int = 20
+    n_frequencies: int = 50
+    bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
+    seed: int = 1
+    dtype: Real = "float64"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("learners", self.n_learners, 1)
+        checks.fraction("connect", self.connection)
+        checks.whole("trials", self.n_trials, 1)
+        checks.whole("frequencies", self.n_frequencies, 1)
+        for bandwidth in self.bandwidths:
+            checks.positive("bandwidth", bandwidth)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One algorithm's curves over all trials."""
+
+    algorithm: str
+    parameters: dict[str, Any]
+    bandwidths: tuple[float, ...]  # of a single-kernel algorithm, by share of the trials
+    mse: Floats  # (B, T)
+    cv: Floats  # (B, T)
+    cv_mode: str
+    seconds: float
+
+    def final(self, curve: str) -> Interval:
+        """Mean over trials of a curve's last value, with its interval."""
+        return interval(getattr(self, curve)[:, -1])
+
+
+Progress = Callable[[str, int, int | None], None]
+
+
+def compare(
+    algorithms: dict[str, Algorithm],
+    X: Floats,
+    y: Floats,
+    setting: Setting,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
+
+    A trial is a connected random graph and a draw of the features; both are the same for all
+    algorithms with many kernels, so that differences between them can be paired.
+    """
+    graphs = [
+        Graph.random(setting.n_learners, setting.connection, seed=rng.child(setting.seed, "graph", b))
+        for b in range(setting.n_trials)
+    ]
+    outcomes = []
+    for name, algorithm in algorithms.items():
+        shares = _shares(algorithm, setting)
+        report = None if progress is None else _named(progress, name)
+        outcomes.append(_run(name, algorithm, X, y, graphs, shares, setting, report))
+    return outcomes
+
+
+def _shares(algorithm: Algorithm, setting: Setting) -> list[tuple[float | None, int]]:
+    """(bandwidth, number of trials) in turn; the whole bank has no bandwidth."""
+    if not algorithm.single_kernel:
+        return [(None, setting.n_trials)]
+    places = np.array_split(np.arange(setting.n_trials), len(setting.bandwidths))
+    pairs = zip(setting.bandwidths, (len(part) for part in places), strict=True)
+    return [(bandwidth, n) for bandwidth, n in pairs if n > 0]
+
+
+def _run(
+    name: str,
+    algorithm: Algorithm,
+    X: Floats,
+    y: Floats,
+    graphs: list[Graph],
+    shares: list[tuple[float | None, int]],
+    setting: Setting,
+    report: Callable[[int, int | None], None] | None,
+) -> Outcome:
+    bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
+    maps = [_features(X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))]
+    simulate(algorithm, X[:1], y[:1], graphs[:1], maps[:1], dtype=setting.dtype)  # compile
+    start = time.perf_counter()
+    run = simulate(
+        algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
+    )
+    seconds = time.perf_counter() - start
+    used = tuple(bandwidth for bandwidth, _ in shares if bandwidth is not None)
+    return Outcome(name, _parameters(algorithm), used, run.mse, run.cv, run.cv_mode, seconds)
+
+
+def _features(
+    n_inputs: int, trial: int, bandwidth: float | None, setting: Setting
+) -> RandomFeatures:
+    bank = gaussian_bank(None if bandwidth is None else [bandwidth])
+    seed = rng.child(setting.seed, "features", trial)
+    return RandomFeatures.draw(bank, n_inputs, setting.n_frequencies, seed=seed)
+
+
+def _parameters(algorithm: Algorithm) -> dict[str, Any]:
+    inner = getattr(algorithm, "algorithm", algorithm)
+    return {
+        key: value
+        for key, value in vars(inner).items()
+        if isinstance(value, (int, float, str)) or value is None
+    }
+
+
+def _named(progress: Progress, name: str) -> Callable[[int, int | None], None]:
+    return lambda done, total: progress(name, done, total)

@@ -1,0 +1,136 @@
+"""What a comparison leaves behind: a table to read, curves to look at, data to go on with."""
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from domkl.experiments.compare import Outcome, Setting
+from domkl.metrics.intervals import interval
+
+# Okabe and Ito's palette, told apart by color-blind readers; in the order of the registry
+COLORS = {
+    "domkl": "#0072B2",
+    "dokl": "#56B4E9",
+    "comkl": "#D55E00",
+    "rff-dokl": "#CC79A7",
+    "rff-domkl": "#009E73",
+    "alone": "#000000",
+    "last-value": "#8A8A8A",
+}
+DASHES = {"dokl": "--", "rff-dokl": "--", "alone": ":", "last-value": "-."}
+
+
+def as_records(data: str, outcomes: list[Outcome], setting: Setting, scale: str) -> list[Any]:
+    """One JSON-ready record per algorithm; what is not finite becomes null."""
+    return [
+        {
+            "data": data,
+            "algorithm": outcome.algorithm,
+            "learners": setting.n_learners,
+            "rounds": outcome.mse.shape[1],
+            "trials": len(outcome.mse),
+            "mse": _finite(outcome.final("mse").mean),
+            "mse_low": _finite(outcome.final("mse").low),
+            "mse_high": _finite(outcome.final("mse").high),
+            "cv": _finite(outcome.final("cv").mean),
+            "cv_low": _finite(outcome.final("cv").low),
+            "cv_high": _finite(outcome.final("cv").high),
+            "cv_mode": outcome.cv_mode,
+            "seconds": round(outcome.seconds, 3),
+            "parameters": outcome.parameters,
+            "bandwidths": list(outcome.bandwidths),
+            "connect": setting.connection,
+            "frequencies": setting.n_frequencies,
+            "scale": scale,
+            "seed": setting.seed,
+            "dtype": setting.dtype,
+        }
+        for outcome in outcomes
+    ]
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def as_table(outcomes: list[Outcome]) -> str:
+    """A text table of final MSE and CV, mean over trials with the half width of 95 %."""
+    rows = [("algorithm", "MSE", "± 95 %", "CV", "± 95 %", "seconds")]
+    for outcome in outcomes:
+        cells = [outcome.algorithm]
+        for curve in ("mse", "cv"):
+            found = outcome.final(curve)
+            half = (found.high - found.low) / 2
+            cells += [_number(found.mean), _number(half)]
+        rows.append((*cells, f"{outcome.seconds:.2f}"))  # type: ignore[arg-type]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.4g}" if math.isfinite(value) else "-"
+
+
+def write_json(path: Path, records: list[Any]) -> None:
+    """Write the records as {"results": [...]}."""
+    path.write_text(json.dumps({"results": records}, indent=2, allow_nan=False) + "\n")
+
+
+def write_curves(path: Path, outcomes: list[Outcome]) -> None:
+    """Write every round's mean and interval over trials as a tidy CSV."""
+    columns = ["algorithm", "round", "mse", "mse_low", "mse_high", "cv", "cv_low", "cv_high"]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        for outcome in outcomes:
+            mse, cv = interval(outcome.mse), interval(outcome.cv)
+            for t in range(outcome.mse.shape[1]):
+                values = (curve[t] for curve in (*mse, *cv))
+                cells = ("" if not math.isfinite(v) else f"{v:.9g}" for v in values)
+                writer.writerow([outcome.algorithm, t + 1, *cells])
+
+
+def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
+    """Draw MSE(t) and CV(t), means over trials with bands of 95 %, as PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
+    for axis, curve, label in zip(axes, ("mse", "cv"), ("MSE(t)", "CV(t)"), strict=True):
+        for outcome in outcomes:
+            _draw(axis, outcome, curve)
+        axis.set(xscale="log", yscale="log", xlabel="round t", ylabel=label)
+        axis.set_xlim(1, outcomes[0].mse.shape[1])
+        axis.grid(True, which="major", color="0.88", linewidth=0.8)
+        axis.spines[["top", "right"]].set_visible(False)
+    handles, names = axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside right center", frameon=False)
+    figure.suptitle(title, fontsize=11)
+    figure.savefig(path, dpi=150, format="png")
+    plt.close(figure)
+
+
+def _draw(axis: Any, outcome: Outcome, curve: str) -> None:
+    found = interval(getattr(outcome, curve))
+    shown = found.mean > 0  # a curve that is 0 has no place on a logarithmic axis
+    rounds = np.arange(1, len(found.mean) + 1)
+    color = COLORS.get(outcome.algorithm)
+    style = DASHES.get(outcome.algorithm, "-")
+    mean = np.where(shown, found.mean, np.nan)
+    axis.plot(rounds, mean, style, color=color, linewidth=1.8, label=outcome.algorithm)
+    if np.isfinite(found.low).any():
+        low = np.where(found.low > 0, found.low, np.nan)
+        axis.fill_between(rounds, low, found.high, color=color, alpha=0.18, linewidth=0)
