@@ -1,0 +1,129 @@
+"""DOMKL's speed against C and NumPy, and two cores against one: ratios within one run.
+
+    python benchmarks/bench_speed.py [--quick]
+
+Every repetition measures all contestants in turn, so that a noisy machine is noisy for all; the
+ratio is of the medians, and the range of the repetitions' ratios is printed beside it. Results
+are compared too: the same MSE and CV must come out.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # NumPy's matrix products: one core, as all others
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np  # noqa: E402
+import vectorised  # noqa: E402
+
+import domkl  # noqa: E402
+
+HERE = Path(__file__).parent
+FLAGS = ["-O3", "-march=native", "-ffast-math"]
+K, P, M = 10, 17, 50
+
+
+def problem(n_rounds, n_trials, n_inputs):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((n_rounds, K, n_inputs)), rng.random((n_rounds, K))
+    graphs = [domkl.Graph.random(K, 0.25, seed=b) for b in range(n_trials)]
+    bank = domkl.gaussian_bank()
+    maps = [domkl.RandomFeatures.draw(bank, n_inputs, M, seed=b) for b in range(n_trials)]
+    return X, y, graphs, maps
+
+
+def compile_c(folder, real):
+    program = Path(folder) / f"domkl-{real}"
+    command = ["gcc", *FLAGS, f"-DREAL={real}", str(HERE / "domkl.c"), "-o", str(program), "-lm"]
+    subprocess.run(command, check=True)
+    return program
+
+
+def write_input(path, X, y, graphs, maps, algorithm):
+    sizes = np.array([*X.shape[:1], len(graphs), K, P, M, X.shape[2]], dtype=np.int64)
+    params = np.array([algorithm.rho, algorithm.eta_l, algorithm.eta_g])
+    arrays = [sizes, params, X, y, *(m.turns for m in maps)]
+    arrays += [a for g in graphs for a in (g.indptr, g.indices)]
+    with open(path, "wb") as file:
+        for array in arrays:
+            file.write(np.ascontiguousarray(array).tobytes())
+
+
+def run_c(program, path):
+    out = subprocess.run([program, path, "1"], check=True, capture_output=True, text=True).stdout
+    return tuple(map(float, out.split()))
+
+
+def run_domkl(X, y, graphs, maps, dtype, threads):
+    start = time.perf_counter()
+    run = domkl.simulate(domkl.DOMKL(), X, y, graphs, maps, dtype=dtype, threads=threads)
+    seconds = time.perf_counter() - start
+    return 1e6 * seconds / (y.size * len(graphs)), run.mse[:, -1].mean(), run.cv[:, -1].mean()
+
+
+def run_numpy(X, y, graphs, maps, n_trials):
+    a = domkl.DOMKL()
+    start = time.perf_counter()
+    for graph, features in list(zip(graphs, maps, strict=True))[:n_trials]:
+        vectorised.domkl(X, y, graph, features, a.rho, a.eta_l, a.eta_g)
+    return 1e6 * (time.perf_counter() - start) / (y.size * n_trials), None, None
+
+
+def compare(n_inputs, n_rounds, n_trials, repeats):
+    X, y, graphs, maps = problem(n_rounds, n_trials, n_inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        single, data = compile_c(folder, "float"), Path(folder) / "input"
+        write_input(data, X, y, graphs, maps, domkl.DOMKL())
+        contestants = {
+            "C, float32, 1 core": lambda: run_c(single, data),
+            "domkl, float32, 1 core": lambda: run_domkl(X, y, graphs, maps, "float32", 1),
+            "domkl, float32, 2 cores": lambda: run_domkl(X, y, graphs, maps, "float32", 2),
+            "domkl, float64, 1 core": lambda: run_domkl(X, y, graphs, maps, "float64", 1),
+            "NumPy, float64, 1 core": lambda: run_numpy(X, y, graphs, maps, 2),
+        }
+        times = {name: [] for name in contestants}
+        for name, contestant in contestants.items():  # compile, warm up, and compare results
+            _, mse, cv = contestant()
+            if name.startswith("C"):
+                expected = mse, cv
+            elif mse is not None:
+                np.testing.assert_allclose((mse, cv), expected, rtol=1e-3, err_msg=name)
+        for _ in range(repeats):
+            for name, contestant in contestants.items():
+                times[name].append(contestant()[0])
+    return {name: np.array(values) for name, values in times.items()}
+
+
+def ratio(times, above, below):
+    each = times[above] / times[below]
+    middle = np.median(times[above]) / np.median(times[below])
+    return f"{middle:6.2f}   [{each.min():.2f} .. {each.max():.2f}]"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
+    quick = parser.parse_args().quick
+    n_rounds, repeats = (40, 2) if quick else (400, 7)
+    print(f"DOMKL, P = {P}, M = {M}, K = {K}, exact CV, 40 trials with frequencies of their own,")
+    print(f"{n_rounds} rounds, {repeats} repetitions; gcc {' '.join(FLAGS)}")
+    for n_inputs in (5, 81):
+        times = compare(n_inputs, n_rounds, 40, repeats)
+        print(f"\nd = {n_inputs}: microseconds per learner-step, median [range]")
+        for name, values in times.items():
+            print(f"  {name:26s} {np.median(values):7.2f}   [{values.min():.2f} .. {values.max():.2f}]")
+        print("ratios                            of medians  [range of the repetitions]")
+        one, two = "domkl, float32, 1 core", "domkl, float32, 2 cores"
+        print(f"  domkl float32 / C float32    {ratio(times, one, 'C, float32, 1 core')}   (at most 1.2)")
+        print(f"  NumPy float64 / domkl float32{ratio(times, 'NumPy, float64, 1 core', one)}   (at least 10)")
+        print(f"  one core / two cores         {ratio(times, one, two)}   (at least 1.8)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
