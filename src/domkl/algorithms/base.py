@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from domkl.core.laws import Chain
 from domkl.core.losses import Loss
 from domkl.core.predict import combined_predictions, kernel_predictions
 from domkl.typing import Array, Floats, Ints
@@ -116,6 +117,12 @@ class Algorithm(ABC):
 
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where they have the form (6); None where they do not."""
+        return None
+
+    def chain(self, state: Any) -> Chain | None:
+        """Give the state as a family of core/laws.py, where it is one: then core/rounds.py can
+        run whole rounds, in place. None where it is not: then the host calls the methods above.
+        """
         return None
 
 

@@ -16,6 +16,7 @@ from domkl.algorithms.base import (
     Prediction,
     Sizes,
 )
+from domkl.core.laws import Chain
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
 from domkl.typing import Floats
@@ -67,6 +68,10 @@ class Alone(Algorithm):
     def function(self, state: Any) -> Function | None:
         """As the algorithm."""
         return self.algorithm.function(state)
+
+    def chain(self, state: Any) -> Chain | None:
+        """As the algorithm."""
+        return self.algorithm.chain(state)
 
 
 class State(NamedTuple):

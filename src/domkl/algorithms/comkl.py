@@ -18,9 +18,9 @@ from domkl.algorithms.base import (
     predict_combined,
     uniform,
 )
-from domkl.core.gradient import gradients, mean_step
-from domkl.core.hedge import hedge_weights
-from domkl.core.losses import Loss, Squared, accumulate_loss
+from domkl.algorithms.rff_dokl import gradient_chain
+from domkl.core.laws import SERVER, Chain, server_local, server_merge
+from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
 
@@ -84,19 +84,22 @@ class COMKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Tell the gradient and the loss of every kernel."""
-        f, kind, shape = prediction.by_kernel, self.loss.kind, self.loss.shape
-        message = Message(np.empty_like(state.theta), np.zeros_like(state.loss))
-        gradients(message.gradient, inputs.z, f, y, kind, shape)
-        accumulate_loss(message.loss, f, y, kind, shape)
-        return state, message
+        chain, loss = self.chain(state), np.zeros_like(state.loss)
+        server_local(chain, inputs.z, prediction.by_kernel, y, loss)
+        return state, Message(chain.second, loss)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Descend by (41) and weigh by all losses so far."""
-        mean_step(state.theta, heard.gradient, net.size, self.step)
-        np.add(state.loss, heard.loss, out=state.loss)
-        hedge_weights(state.weights, state.loss, self.eta_g)
+        server_merge(self.chain(state), heard.gradient, heard.loss, float(net.size[0]))
         return state
 
     def function(self, state: State) -> Function:
         """θ and q."""
         return Function(state.theta, state.weights)
+
+    def chain(self, state: State) -> Chain:
+        """The server family, with room for the gradients."""
+        room = np.empty_like(state.theta)
+        return gradient_chain(
+            SERVER, self, state.theta, room, state.loss, state.weights, eta_g=self.eta_g
+        )

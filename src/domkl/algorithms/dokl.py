@@ -17,7 +17,7 @@ from domkl.algorithms.base import (
     Sizes,
     predict_by_kernel,
 )
-from domkl.core.admm import dual_step, primal_step
+from domkl.core.laws import ADMM, Chain, consensus_local, consensus_merge
 from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
@@ -83,61 +83,64 @@ class DOKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Solve (11)."""
-        descend(self, state, inputs, y, net)
+        f = prediction.by_kernel
+        consensus_local(self.chain(state), inputs.z, inputs.energy, f, y, net.degree)
         return state, Message(state.theta)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Ascend by (12)."""
-        ascend(self, state, heard.theta, net)
+        chain = self.chain(state)
+        consensus_merge(chain, heard.theta, np.zeros_like(chain.loss), net.degree)
         return state
 
     def function(self, state: State) -> Function:
         """θ, with weight 1."""
         return Function(state.theta, np.ones(state.theta.shape[:2]))
 
+    def chain(self, state: State) -> Chain:
+        """DOMKL with one kernel; the account of its losses is not kept."""
+        weights = np.ones(state.theta.shape[:2])
+        return consensus_chain(self, *state, np.zeros_like(weights), weights, eta_g=1.0)
 
-class _Params(Protocol):
+
+class ConsensusParams(Protocol):
+    """Parameters of (11) and (12)."""
+
     @property
-    def rho(self) -> float: ...
+    def rho(self) -> float:
+        """ρ."""
+
     @property
-    def eta_l(self) -> float: ...
+    def eta_l(self) -> float:
+        """η_l."""
+
     @property
-    def loss(self) -> Loss: ...
+    def loss(self) -> Loss:
+        """ℓ."""
 
 
-class _Consensus(Protocol):
-    @property
-    def theta(self) -> Array: ...
-    @property
-    def dual(self) -> Array: ...
-    @property
-    def center(self) -> Array: ...
-
-
-def descend(params: _Params, state: _Consensus, inputs: Inputs, y: Floats, net: Net) -> None:
-    """Write the solution of (11) into ``state.theta``."""
-    primal_step(
-        state.theta,
-        state.center,
-        inputs.z,
-        inputs.energy,
-        y,
-        net.degree,
-        params.eta_l,
-        params.rho,
-        params.loss.kind,
-        params.loss.shape,
-    )
-
-
-def ascend(params: _Params, state: _Consensus, nbr_theta: Array, net: Net) -> None:
-    """Write (12) into ``state.dual``, and the next center."""
-    dual_step(
-        state.dual,
-        state.center,
-        state.theta,
-        nbr_theta,
-        net.degree,
-        params.eta_l,
-        params.rho,
+def consensus_chain(
+    params: ConsensusParams,
+    theta: Array,
+    dual: Array,
+    center: Array,
+    loss: Floats,
+    weights: Floats,
+    *,
+    eta_g: float,
+) -> Chain:
+    """The ADMM family of core/laws.py."""
+    return Chain(
+        ADMM,
+        theta,
+        dual,
+        center,
+        loss,
+        weights,
+        rho=float(params.rho),
+        eta_l=float(params.eta_l),
+        step=0.0,
+        eta_g=float(eta_g),
+        kind=params.loss.kind,
+        shape=float(params.loss.shape),
     )

@@ -18,9 +18,11 @@ from domkl.algorithms.base import (
     predict_combined,
     uniform,
 )
-from domkl.algorithms.dokl import ascend, descend
+from domkl.algorithms.dokl import consensus_chain
+from domkl.core.admm import dual_step
 from domkl.core.hedge import hedge_weights, pass_messages
-from domkl.core.losses import Loss, Squared, accumulate_loss
+from domkl.core.laws import Chain, consensus_local, consensus_merge
+from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
 
@@ -99,24 +101,32 @@ class DOMKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Solve (11) for every kernel and add its loss to the account (15)."""
-        accumulate_loss(state.loss, prediction.by_kernel, y, self.loss.kind, self.loss.shape)
-        descend(self, state, inputs, y, net)
+        f = prediction.by_kernel
+        consensus_local(self._chain(state), inputs.z, inputs.energy, f, y, net.degree)
         if not self.needs_acyclic:
             return state, Message(state.theta, state.loss)
         outbox, heard = np.empty_like(state.inbox), np.empty_like(state.loss)
         pass_messages(outbox, heard, state.loss, state.inbox, net.indptr)
-        hedge_weights(state.weights, state.loss + heard, self.eta_g)
+        hedge_weights(state.weights, state.loss, heard, self.eta_g)
         return state, Message(state.theta, outbox)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Ascend by (12); weigh by (16), or keep the messages for the next round."""
-        ascend(self, state, heard.theta, net)
-        if self.needs_acyclic:
-            np.copyto(state.inbox, heard.loss)
-        else:
-            hedge_weights(state.weights, state.loss + heard.loss, self.eta_g)
+        if not self.needs_acyclic:
+            consensus_merge(self._chain(state), heard.theta, heard.loss, net.degree)
+            return state
+        rates = float(self.eta_l), float(self.rho)
+        dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, *rates)
+        np.copyto(state.inbox, heard.loss)
         return state
 
     def function(self, state: State) -> Function:
         """θ and q."""
         return Function(state.theta, state.weights)
+
+    def chain(self, state: State) -> Chain | None:
+        """The ADMM family; not with message passing, whose messages go by edge."""
+        return None if self.needs_acyclic else self._chain(state)
+
+    def _chain(self, state: State) -> Chain:
+        return consensus_chain(self, *state[:5], eta_g=self.eta_g)

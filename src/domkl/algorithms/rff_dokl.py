@@ -17,7 +17,7 @@ from domkl.algorithms.base import (
     Sizes,
     predict_by_kernel,
 )
-from domkl.core.gradient import gradient_step
+from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge
 from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
@@ -74,44 +74,61 @@ class RFFDOKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Adapt."""
-        adapt(self, state, inputs, y, prediction)
+        diffusion_local(self.chain(state), inputs.z, prediction.by_kernel, y)
         return state, Message(state.theta)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Combine."""
-        np.copyto(state.combined, heard.theta)
+        chain = self.chain(state)
+        diffusion_merge(chain, heard.theta, np.zeros_like(chain.loss))
         return state
 
     def function(self, state: State) -> Function:
         """ψ, with weight 1."""
         return Function(state.combined, np.ones(state.combined.shape[:2]))
 
+    def chain(self, state: State) -> Chain:
+        """RFF-DOMKL with one kernel; the account of its losses is not kept."""
+        weights = np.ones(state.theta.shape[:2])
+        return gradient_chain(
+            DIFFUSION, self, *state, np.zeros_like(weights), weights, eta_g=1.0
+        )
 
-class _Params(Protocol):
+
+class GradientParams(Protocol):
+    """Parameters of a gradient step."""
+
     @property
-    def step(self) -> float: ...
+    def step(self) -> float:
+        """Multiplies the gradient."""
+
     @property
-    def loss(self) -> Loss: ...
+    def loss(self) -> Loss:
+        """ℓ."""
 
 
-class _Diffused(Protocol):
-    @property
-    def theta(self) -> Array: ...
-    @property
-    def combined(self) -> Array: ...
-
-
-def adapt(
-    params: _Params, state: _Diffused, inputs: Inputs, y: Floats, prediction: Prediction
-) -> None:
-    """Write ψ − step · ∇ℓ into ``state.theta``."""
-    gradient_step(
-        state.theta,
-        state.combined,
-        inputs.z,
-        prediction.by_kernel,
-        y,
-        params.step,
-        params.loss.kind,
-        params.loss.shape,
+def gradient_chain(
+    family: int,
+    params: GradientParams,
+    theta: Array,
+    second: Array,
+    loss: Floats,
+    weights: Floats,
+    *,
+    eta_g: float,
+) -> Chain:
+    """The diffusion and the server family of core/laws.py."""
+    return Chain(
+        family,
+        theta,
+        second,
+        np.empty((0, 0, 0), dtype=theta.dtype),
+        loss,
+        weights,
+        rho=0.0,
+        eta_l=0.0,
+        step=float(params.step),
+        eta_g=float(eta_g),
+        kind=params.loss.kind,
+        shape=float(params.loss.shape),
     )

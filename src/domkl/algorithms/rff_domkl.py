@@ -18,9 +18,9 @@ from domkl.algorithms.base import (
     predict_combined,
     uniform,
 )
-from domkl.algorithms.rff_dokl import adapt
-from domkl.core.hedge import hedge_weights
-from domkl.core.losses import Loss, Squared, accumulate_loss
+from domkl.algorithms.rff_dokl import gradient_chain
+from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge
+from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
 
@@ -78,16 +78,18 @@ class RFFDOMKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Adapt every kernel and add its loss to the account (15)."""
-        accumulate_loss(state.loss, prediction.by_kernel, y, self.loss.kind, self.loss.shape)
-        adapt(self, state, inputs, y, prediction)
+        diffusion_local(self.chain(state), inputs.z, prediction.by_kernel, y)
         return state, Message(state.theta, state.loss)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Combine, and weigh by (16)."""
-        np.copyto(state.combined, heard.theta)
-        hedge_weights(state.weights, state.loss + heard.loss, self.eta_g)
+        diffusion_merge(self.chain(state), heard.theta, heard.loss)
         return state
 
     def function(self, state: State) -> Function:
         """ψ and q."""
         return Function(state.combined, state.weights)
+
+    def chain(self, state: State) -> Chain:
+        """The diffusion family."""
+        return gradient_chain(DIFFUSION, self, *state, eta_g=self.eta_g)

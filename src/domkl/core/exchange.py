@@ -4,7 +4,7 @@ Arrays have one learner per entry of their first axis, whatever the shape of the
 """
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import added, added_scaled, scaled, sum_of_two
+from domkl.core.vectors import added, added_scaled, cleared, copied, scaled, sum_of_two
 from domkl.typing import Array, Floats, Ints
 
 
@@ -16,9 +16,9 @@ def neighbor_sum(out: Array, values: Array, indptr: Ints, indices: Ints) -> None
     for k in range(len(out)):
         first, last = indptr[k], indptr[k + 1]
         if last == first:
-            out[k] = 0
+            cleared(out[k])
         elif last == first + 1:
-            out[k] = values[indices[first]]
+            copied(out[k], values[indices[first]])
         else:
             sum_of_two(out[k], values[indices[first]], values[indices[first + 1]])
             for edge in range(first + 2, last):
@@ -55,8 +55,8 @@ def total_sum(out: Array, values: Array, n_learners: int) -> None:
     out = out.reshape(len(out), -1)
     values = values.reshape(len(values), -1)
     for start in range(0, len(values), n_learners):
-        out[start] = values[start]
+        copied(out[start], values[start])
         for k in range(start + 1, start + n_learners):
             added(out[start], values[k])
         for k in range(start + 1, start + n_learners):
-            out[k] = out[start]
+            copied(out[k], out[start])

@@ -141,7 +141,7 @@ class FeatureStack:
         """Map x (K, d) into z (B, K, P, D) and ‖z‖² (B, K, P), made by `RandomFeatures.empty`."""
         fourier_features(x, self._turns, z, self.first.n_frequencies)
         if self.first.linear:
-            linear_features(x, z[:, :, -1], energy[:, :, -1])
+            linear_features(x, z, energy)
 
 
 def _draw(

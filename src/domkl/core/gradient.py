@@ -36,9 +36,9 @@ def gradient_step(
 
 
 @sweep
-def mean_step(theta: Array, total: Array, size: Floats, step: float) -> None:
+def mean_step(theta: Array, total: Array, size: float, step: float) -> None:
     """Descend by step times the mean of ``size`` gradients, eq. (41): theta, total (K, P, D)."""
     shape = (theta.shape[0], theta.shape[1] * theta.shape[2])
     theta, total = theta.reshape(shape), total.reshape(shape)
     for k in range(len(theta)):
-        shifted(theta[k], theta[k], total[k], theta.dtype.type(-step / size[k]))
+        shifted(theta[k], theta[k], total[k], theta.dtype.type(-step / size))

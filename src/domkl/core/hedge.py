@@ -7,20 +7,21 @@ from domkl.typing import Floats, Ints
 
 
 @sweep
-def hedge_weights(weights: Floats, loss: Floats, eta_g: float) -> None:
-    """Weigh the kernels by exp(−loss/η_g), normalised, eq. (16); weights and loss (K, P).
+def hedge_weights(weights: Floats, loss: Floats, heard: Floats, eta_g: float) -> None:
+    """Weigh the kernels by exp(−(loss + heard)/η_g), normalised, eq. (16): all (K, P).
 
     The paper multiplies and divides products that underflow after a few thousand samples. Here
     the smallest loss is subtracted first: the best kernel has exponent 0, whatever the losses are.
     """
     n_learners, n_kernels = loss.shape
     for k in range(n_learners):
-        best = loss[k, 0]
-        for p in range(1, n_kernels):
-            best = min(best, loss[k, p])
+        best = loss[k, 0] + heard[k, 0]
+        for p in range(n_kernels):
+            weights[k, p] = loss[k, p] + heard[k, p]
+            best = min(best, weights[k, p])
         total = 0.0
         for p in range(n_kernels):
-            weights[k, p] = math.exp((best - loss[k, p]) / eta_g)
+            weights[k, p] = math.exp((best - weights[k, p]) / eta_g)
             total += weights[k, p]
         for p in range(n_kernels):
             weights[k, p] /= total

@@ -43,7 +43,13 @@ def _lines(values: Array) -> Array:
 
 @sweep
 def pair_gaps(
-    spread: Floats, inside: Floats, functions: Array, z: Array, component: Ints, n_learners: int
+    spread: Floats,
+    inside: Floats,
+    theta: Array,
+    weights: Floats,
+    z: Array,
+    component: Ints,
+    n_learners: int,
 ) -> None:
     """Sum (f_k(x_k) − f_ℓ(x_k))² over ℓ, for every learner k: what CV averages.
 
@@ -51,20 +57,24 @@ def pair_gaps(
     ----------
     spread, inside : (B·K,)
         Written: the sum over all learners of the trial, and over those of k's component.
-    functions, z : (B·K, P, D)
-        Blended parameters, and features.
+    theta, z : (B·K, P, D)
+    weights : (B·K, P)
     component : (B·K,)
     n_learners : int
         K: rows of one trial stand together.
     """
-    functions, z = _lines(functions), _lines(z)
+    blended = np.empty((n_learners, theta.shape[1], theta.shape[2]), theta.dtype)
+    functions, lines = _lines(blended), _lines(z)
     values = np.empty((n_learners + 1, n_learners + 1))
-    for start in range(0, len(functions), n_learners):
+    last = n_learners - 1
+    for start in range(0, len(theta), n_learners):
+        stop = start + n_learners
+        blend(blended, theta[start:stop], weights[start:stop])
         for k in range(0, n_learners, 2):
+            a, b = lines[start + k], lines[start + min(k + 1, last)]
             for other in range(0, n_learners, 2):
-                a, b = start + k, start + min(k + 1, n_learners - 1)
-                c, d = start + other, start + min(other + 1, n_learners - 1)
-                ac, ad, bc, bd = dot_block(z[a], z[b], functions[c], functions[d])
+                c, d = functions[other], functions[min(other + 1, last)]
+                ac, ad, bc, bd = dot_block(a, b, c, d)
                 values[k, other] = ac
                 values[k, other + 1] = ad
                 values[k + 1, other] = bc

@@ -1,7 +1,9 @@
 """Inner loops over contiguous rows. Everything that must run in vector registers stands here.
 
 The rules of this file: a loop index starts at 0, arrays are 1-D and contiguous, no branch stands
-inside a loop. Break one and the loop falls back to scalar code, several times slower.
+inside a loop. Break one and the loop falls back to scalar code, several times slower. Callers use
+`copied` and `cleared` instead of assigning to slices, for which Numba compiles code that words an
+error message, and takes seconds for it.
 """
 
 from domkl.core.jit import row
@@ -30,6 +32,20 @@ def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[float, float, flo
         bc += b[i] * c[i]
         bd += b[i] * d[i]
     return ac, ad, bc, bd
+
+
+@row
+def cleared(out: Array) -> None:
+    """Write 0."""
+    for i in range(out.size):
+        out[i] = 0
+
+
+@row
+def copied(out: Array, a: Array) -> None:
+    """Write a."""
+    for i in range(out.size):
+        out[i] = a[i]
 
 
 @row

@@ -1,4 +1,9 @@
-"""The round loop: map, predict, measure, step, exchange, merge."""
+"""The round loop: map, predict, measure, step, exchange, merge.
+
+`run_cell` interprets it, for any algorithm and several trials at once; `play_trial` hands whole
+stretches of it to core/rounds.py, for one trial of an algorithm that is a chain. Both call the
+same laws, and agree to the bit.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,6 +15,7 @@ from numpy.typing import DTypeLike
 from domkl.algorithms.base import Algorithm, Inputs, Sizes
 from domkl.algorithms.baselines import Alone
 from domkl.core.features import FeatureStack, RandomFeatures
+from domkl.core.rounds import Map, Rows, Wires, play
 from domkl.graphs.graph import Graph
 from domkl.sim.measure import Disagreement
 from domkl.sim.network import Network
@@ -46,7 +52,7 @@ def run_cell(
     algorithm: Algorithm,
     rounds: Rounds,
     options: Options,
-    after_round: Callable[[], None],
+    after_rounds: Callable[[int], None],
 ) -> None:
     """Run every round of the stream, from the cell's state or from the beginning."""
     network, stack, first = _network(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
@@ -67,14 +73,53 @@ def run_cell(
         disagreement.update(state, inputs, prediction)
         records.row("predictions")[:] = prediction.y_hat
         records.row("targets")[:] = y
-        records.end_round()
+        records.end_rounds()
         state, message = algorithm.local_step(state, inputs, y, prediction, network.net)
         state = algorithm.merge(state, network.deliver(algorithm, message), network.net)
-        after_round()
+        after_rounds(1)
     cell.state, cell.records = state, records
     if disagreement.sampled_mean:
         cell.sampled_mean = np.array(disagreement.sampled_mean)
         cell.sampled_variance = np.array(disagreement.sampled_variance)
+
+
+STRETCH = 20_000  # learner-steps between two reports
+
+
+def play_trial(
+    cell: Cell,
+    algorithm: Algorithm,
+    stream: tuple[Floats, Floats],
+    options: Options,
+    after_rounds: Callable[[int], None],
+) -> None:
+    """Run every round of X (T, K, d), y (T, K) on a cell of one trial."""
+    network, features, n_learners = _network(cell, algorithm), cell.maps[0], stream[1].shape[1]
+    records = Records(1, n_learners, options.kept)
+    if cell.state is None:
+        cell.state = first_state(cell, algorithm, options.dtype)
+    chain = algorithm.chain(cell.state)
+    wires = Wires(
+        network.wires.indptr,
+        network.wires.indices,
+        *network.wires.metropolis,
+        network.net.degree,
+        network.graph.component,
+        int(network.net.size[0]),
+    )
+    maps = Map(features.turns[None], features.n_frequencies, features.linear)
+    block = 4 if n_learners <= 32 else 1
+    start, n_rounds = 0, len(stream[1])
+    while start < n_rounds:
+        n = max(1, min(records.n_free, n_rounds - start, STRETCH // n_learners))
+        x, y = (values[start : start + n] for values in stream)
+        rows = Rows(*(records.rows(name, n) for name in Rows._fields))
+        play(chain, x, y, wires, maps, rows, options.cv == "exact", block)
+        records.rows("targets", n)[:] = y
+        records.end_rounds(n)
+        after_rounds(n)
+        start += n
+    cell.records = records
 
 
 def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:

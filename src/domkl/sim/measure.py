@@ -36,15 +36,15 @@ class Disagreement:
         if function is None:
             self._by_prediction(state, inputs, prediction)
             return
-        functions, graph = self._blended(function), self._network.graph
+        graph = self._network.graph
         if self._cv == "exact":
             spread, inside = self._records.row("spread"), self._records.row("inside")
-            n_learners = self._network.n_learners
-            pair_gaps(spread, inside, functions, inputs.z, graph.component, n_learners)
+            component, n_learners = graph.component, self._network.n_learners
+            pair_gaps(spread, inside, *function, inputs.z, component, n_learners)
         elif self._cv == "sampled":
-            self._sample(functions, inputs.z)
+            self._sample(self._blended(function), inputs.z)
         if self._discrepancy:
-            gaps = self._records.row("gaps")
+            functions, gaps = self._blended(function), self._records.row("gaps")
             neighbor_gaps(gaps, functions, inputs.z, graph.indptr, graph.indices)
 
     def _blended(self, function: Function) -> Array:

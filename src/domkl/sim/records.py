@@ -33,10 +33,19 @@ class Records:
         """This round's row (B·K,), to be written."""
         return self._rows[name][self._filled]
 
-    def end_round(self) -> None:
-        """Go on to the next row."""
-        self._filled += 1
-        self.n_rounds += 1
+    def rows(self, name: str, n_rounds: int) -> Floats:
+        """The next rounds' rows (n, B·K), to be written; at most `n_free` of them."""
+        return self._rows[name][self._filled : self._filled + n_rounds]
+
+    @property
+    def n_free(self) -> int:
+        """Rows that can be had at once."""
+        return CHUNK - self._filled
+
+    def end_rounds(self, n_rounds: int = 1) -> None:
+        """Go on to the next rows."""
+        self._filled += n_rounds
+        self.n_rounds += n_rounds
         if self._filled == CHUNK:
             self._reduce()
 

@@ -1,6 +1,6 @@
-"""`simulate`: check what comes in, share it out over the cores, collect what comes back."""
+"""`simulate`: share the trials out over the cores, run them, collect what comes back."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
-from domkl.errors import DataError, GraphError, ParameterError
+from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.sim.crew import available_cores, run_all
-from domkl.sim.engine import Cell, Options, Rounds, first_state, run_cell
+from domkl.sim.engine import Cell, Options, first_state, play_trial, run_cell
+from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
 from domkl.sim.result import Run, collect, single, split_state
-from domkl.typing import Floats, Real
+from domkl.typing import Real
 
 EXACT_CV_UP_TO = 1000
 CELL_BYTES = 4_000_000
@@ -37,6 +38,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     seed: int = 0,
+    interpreted: bool = False,
 ) -> Run:
     """Run an algorithm on a network of learners, each with its own stream.
 
@@ -70,6 +72,9 @@ def simulate(
         is None with an iterator.
     seed : int
         Of the pairs of a sampled cv.
+    interpreted : bool
+        Call the algorithm's methods round by round even where compiled rounds would do: slower,
+        the same to the bit, and open to a debugger.
 
     Examples
     --------
@@ -82,146 +87,83 @@ def simulate(
     >>> bool(run.mse[-1] < run.mse[9]), run.predictions.shape, run.theta.shape
     (True, (200, 3), (3, 2, 100))
     """
-    graphs, maps, is_batch = _trials(graph, features)
-    _check_algorithm(algorithm, graphs, maps)
-    if cv is None:
-        cv = "exact" if graphs[0].n_learners <= EXACT_CV_UP_TO else "sampled"
-    checks.choice("cv", cv, ("exact", "sampled", "off"))
-    cv = "exact" if cv == "sampled" and graphs[0].n_learners == 1 else cv
-    checks.choice("dtype", dtype, ("float64", "float32"))
+    trials = as_trials(graph, features)
+    check_algorithm(algorithm, trials)
+    stream = as_stream(X, y, trials, algorithm)
+    options = _options(trials, stream, cv, dtype, discrepancy, keep_predictions, seed)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
-    inputs, targets, n_rounds = _stream(X, y, graphs[0].n_learners, maps[0].n_inputs, algorithm)
-    keep = (targets is not None) if keep_predictions is None else keep_predictions
-    kept = (("predictions", "targets") if keep else ()) + (("gaps",) if discrepancy else ())
-    kept += ("spread", "inside") if keep and cv == "exact" else ()
-    options = Options(np.dtype(dtype), cv, kept, seed)
-    n_cells = 1 if targets is None else _n_cells(graphs, maps, options, threads)
-    cells = _cells(graphs, maps, n_cells)
+    is_chain = not interpreted and _is_chain(algorithm, trials, stream, options)
+    cells = _cells(trials, _n_cells(trials, stream, options, threads, is_chain))
     if state is not None:
         _resume(cells, algorithm, state, options)
 
-    def job(cell: Cell, after_round: Callable[[int], None]) -> None:
-        run_cell(cell, algorithm, inputs(), options, lambda: after_round(len(cell.graphs)))
+    def job(cell: Cell, after_rounds: Callable[[int], None]) -> None:
+        def report(n: int) -> None:
+            after_rounds(n * len(cell.graphs))
 
-    total = None if n_rounds is None else n_rounds * len(graphs)
+        if is_chain and stream.arrays is not None:
+            play_trial(cell, algorithm, stream.arrays, options, report)
+        else:
+            run_cell(cell, algorithm, stream.rounds(), options, report)
+
+    n_rounds = stream.n_rounds
+    total = None if n_rounds is None else n_rounds * len(trials.graphs)
     run_all(job, cells, threads, total, progress)
     if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
-    functions = [algorithm.function(cell.state) for cell in cells]
-    run = collect(cells, functions, options)
-    return run if is_batch else single(run)
+    run = collect(cells, [algorithm.function(cell.state) for cell in cells], options)
+    return run if trials.is_batch else single(run)
 
 
-def _trials(
-    graph: Graph | Sequence[Graph], features: RandomFeatures | Sequence[RandomFeatures]
-) -> tuple[list[Graph], list[RandomFeatures], bool]:
-    graphs = _listed("graph", graph, Graph)
-    maps = _listed("features", features, RandomFeatures)
-    if isinstance(graph, Graph):
-        graphs = graphs * len(maps)
-    if isinstance(features, RandomFeatures):
-        maps = maps * len(graphs)
-    if len(graphs) != len(maps):
-        raise ParameterError(
-            "graph and features must be lists of equal length,"
-            f" got {len(graphs)} graphs and {len(maps)} feature maps"
-        )
-    sizes = sorted({g.n_learners for g in graphs})
-    if len(sizes) > 1:
-        raise GraphError(f"graphs of all trials must have equal size, got sizes {sizes}")
-    shapes = sorted({(m.frequencies.shape, m.linear) for m in maps})
-    if len(shapes) > 1:
-        raise ParameterError(f"features of all trials must have equal shape, got {shapes}")
-    is_batch = not (isinstance(graph, Graph) and isinstance(features, RandomFeatures))
-    return graphs, maps, is_batch
+def _options(
+    trials: Trials,
+    stream: Stream,
+    cv: str | None,
+    dtype: Real,
+    discrepancy: bool,
+    keep_predictions: bool | None,
+    seed: int,
+) -> Options:
+    n_learners = trials.graphs[0].n_learners
+    if cv is None:
+        cv = "exact" if n_learners <= EXACT_CV_UP_TO else "sampled"
+    checks.choice("cv", cv, ("exact", "sampled", "off"))
+    checks.choice("dtype", dtype, ("float64", "float32"))
+    if cv == "sampled" and n_learners == 1:
+        cv = "exact"  # there is no pair to draw
+    keep = stream.arrays is not None if keep_predictions is None else keep_predictions
+    kept: tuple[str, ...] = ("predictions", "targets") if keep else ()
+    kept += ("spread", "inside") if keep and cv == "exact" else ()
+    kept += ("gaps",) if discrepancy else ()
+    return Options(np.dtype(dtype), cv, kept, seed)
 
 
-def _listed(name: str, given: Any, kind: type) -> list[Any]:
-    if isinstance(given, kind):
-        return [given]
-    listed = list(given) if isinstance(given, Sequence) else []
-    if not listed or not all(isinstance(item, kind) for item in listed):
-        raise ParameterError(
-            f"{name} must be a {kind.__name__} or a list of at least one, got {given!r}"
-        )
-    return listed
-
-
-def _check_algorithm(
-    algorithm: Algorithm, graphs: list[Graph], maps: list[RandomFeatures]
-) -> None:
-    if not isinstance(algorithm, Algorithm):
-        raise ParameterError(f"algorithm must be an Algorithm, such as DOMKL(), got {algorithm!r}")
-    name = type(algorithm).__name__
-    if algorithm.single_kernel and maps[0].n_kernels != 1:
-        raise ParameterError(
-            f"{name} takes features of one kernel, got {maps[0].n_kernels};"
-            " use features.kernel(p), or an algorithm for several"
-        )
-    if algorithm.needs_acyclic and not all(g.is_acyclic for g in graphs):
-        raise GraphError(
-            f"{name} with message passing needs a graph without cycles,"
-            f" got {graphs[0].n_learners} learners with one; use weights='neighbors'"
-        )
-
-
-def _stream(
-    X: Any, y: ArrayLike | None, n_learners: int, n_inputs: int, algorithm: Algorithm
-) -> tuple[Callable[[], Rounds], Floats | None, int | None]:
-    """A source of rounds, the targets (T, K) where known, and the number of rounds."""
-    if y is None:
-        if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
-            raise DataError("X must be an iterator of rounds (x, y) where y is None")
-        checked = _checked_rounds(iter(X), n_learners, n_inputs, algorithm)
-        return lambda: checked, None, None
-    inputs = np.ascontiguousarray(checks.samples("X", X, "T K d"))
-    targets = checks.samples("y", y, "T K")
-    if inputs.shape[1:] != (n_learners, n_inputs):
-        raise DataError(
-            f"X must have shape (T, {n_learners}, {n_inputs}) for this graph and these features,"
-            f" got {inputs.shape}"
-        )
-    if targets.shape != inputs.shape[:2]:
-        raise DataError(f"y must have shape {inputs.shape[:2]} as X, got {targets.shape}")
-    _check_labels(algorithm, targets)
-    return lambda: zip(inputs, targets, strict=True), targets, len(targets)
-
-
-def _checked_rounds(
-    rounds: Iterator[Any], n_learners: int, n_inputs: int, algorithm: Algorithm
-) -> Iterator[tuple[Floats, Floats]]:
-    for t, pair in enumerate(rounds):
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise DataError(f"round {t} must be a pair (x, y), got {type(pair).__name__}")
-        x = np.ascontiguousarray(checks.samples(f"x of round {t}", pair[0], "K d"))
-        y = checks.samples(f"y of round {t}", pair[1], "K")
-        if x.shape != (n_learners, n_inputs) or y.shape != (n_learners,):
-            raise DataError(
-                f"round {t} must hold x ({n_learners}, {n_inputs}) and y ({n_learners},),"
-                f" got {x.shape} and {y.shape}"
-            )
-        _check_labels(algorithm, y)
-        yield x, y
-
-
-def _check_labels(algorithm: Algorithm, y: Floats) -> None:
-    if algorithm.loss is not None:
-        algorithm.loss.check_labels(y)
+def _is_chain(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> bool:
+    """Whether compiled rounds will do: a chain, arrays, and nothing measured but an exact cv."""
+    if stream.arrays is None or options.cv == "sampled" or "gaps" in options.kept:
+        return False
+    first = Cell(trials.graphs[:1], trials.maps[:1])
+    return algorithm.chain(first_state(first, algorithm, options.dtype)) is not None
 
 
 def _n_cells(
-    graphs: list[Graph], maps: list[RandomFeatures], options: Options, threads: int
+    trials: Trials, stream: Stream, options: Options, threads: int, is_chain: bool
 ) -> int:
-    """Cells small enough for a core's cache, large enough for its calls, even for the threads."""
-    theta = graphs[0].n_learners * maps[0].n_kernels * maps[0].n_features
-    per_trial = 4 * theta * np.dtype(options.dtype).itemsize + maps[0].turns.nbytes
-    in_cache = max(1, round(CELL_BYTES / per_trial))
-    n_cells = -(-len(graphs) // in_cache)
-    n_cells = -(-n_cells // threads) * threads
-    return min(n_cells, len(graphs))
+    """One trial each, where rounds are compiled; one for all, where the stream comes only once.
+
+    Else cells small enough for a core's cache, large enough for its calls, even for the threads.
+    """
+    if is_chain or stream.arrays is None:
+        return len(trials.graphs) if is_chain else 1
+    features, n_learners = trials.maps[0], trials.graphs[0].n_learners
+    theta = n_learners * features.n_kernels * features.n_features
+    per_trial = 4 * theta * np.dtype(options.dtype).itemsize + features.turns.nbytes
+    n_cells = -(-len(trials.graphs) // max(1, round(CELL_BYTES / per_trial)))
+    return min(-(-n_cells // threads) * threads, len(trials.graphs))
 
 
-def _cells(graphs: list[Graph], maps: list[RandomFeatures], n_cells: int) -> list[Cell]:
+def _cells(trials: Trials, n_cells: int) -> list[Cell]:
+    graphs, maps, _ = trials
     places = np.array_split(np.arange(len(graphs)), n_cells)
     return [Cell([graphs[b] for b in part], [maps[b] for b in part]) for part in places]
 

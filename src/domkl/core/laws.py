@@ -1,0 +1,101 @@
+"""The laws of the three families, for every kernel at once: local step and merge.
+
+ADMM is DOKL and DOMKL, diffusion RFF-DOKL and RFF-DOMKL, server COMKL. With one kernel the Hedge
+gives weight 1 and changes nothing. The pages of algorithms/ say what each array means; every host
+calls these functions, the interpreted ones through the pages and core/rounds.py directly.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from domkl.core.admm import dual_step, primal_step
+from domkl.core.gradient import gradient_step, gradients, mean_step
+from domkl.core.hedge import hedge_weights
+from domkl.core.jit import sweep
+from domkl.core.losses import accumulate_loss
+from domkl.core.vectors import copied
+from domkl.typing import Array, Floats
+
+ADMM, DIFFUSION, SERVER = range(3)
+
+
+class Chain(NamedTuple):
+    """A family's state and parameters, as the compiled functions take them."""
+
+    family: int
+    theta: Array  # (K, P, D)
+    second: Array  # (K, P, D)  ADMM: the dual; diffusion: ψ; server: room for the gradients
+    third: Array  # (K, P, D)   ADMM: the center; else not used, and empty
+    loss: Floats  # (K, P)
+    weights: Floats  # (K, P)
+    rho: float  # ADMM
+    eta_l: float  # ADMM
+    step: float  # diffusion and server
+    eta_g: float
+    kind: int  # of the loss
+    shape: float
+
+
+@sweep
+def consensus_local(
+    chain: Chain, z: Array, energy: Floats, f: Floats, y: Floats, degree: Floats
+) -> None:
+    """Add each kernel's loss to its account (15), and solve (11)."""
+    accumulate_loss(chain.loss, f, y, chain.kind, chain.shape)
+    primal_step(
+        chain.theta,
+        chain.third,
+        z,
+        energy,
+        y,
+        degree,
+        chain.eta_l,
+        chain.rho,
+        chain.kind,
+        chain.shape,
+    )
+
+
+@sweep
+def consensus_merge(
+    chain: Chain, nbr_theta: Array, nbr_loss: Floats, degree: Floats
+) -> None:
+    """Ascend by (12), and weigh by (16)."""
+    dual_step(
+        chain.second, chain.third, chain.theta, nbr_theta, degree, chain.eta_l, chain.rho
+    )
+    hedge_weights(chain.weights, chain.loss, nbr_loss, chain.eta_g)
+
+
+@sweep
+def diffusion_local(chain: Chain, z: Array, f: Floats, y: Floats) -> None:
+    """Add each kernel's loss to its account (15), and step from ψ along the gradient."""
+    accumulate_loss(chain.loss, f, y, chain.kind, chain.shape)
+    gradient_step(chain.theta, chain.second, z, f, y, chain.step, chain.kind, chain.shape)
+
+
+@sweep
+def diffusion_merge(chain: Chain, combined: Array, nbr_loss: Floats) -> None:
+    """Keep ψ, and weigh by (16)."""
+    for k in range(len(combined)):
+        for p in range(combined.shape[1]):
+            copied(chain.second[k, p], combined[k, p])
+    hedge_weights(chain.weights, chain.loss, nbr_loss, chain.eta_g)
+
+
+@sweep
+def server_local(chain: Chain, z: Array, f: Floats, y: Floats, loss: Floats) -> None:
+    """Write each learner's gradients, and add its losses of this round to ``loss``."""
+    gradients(chain.second, z, f, y, chain.kind, chain.shape)
+    accumulate_loss(loss, f, y, chain.kind, chain.shape)
+
+
+@sweep
+def server_merge(chain: Chain, gradient: Array, loss: Floats, size: float) -> None:
+    """Descend by (41), and weigh by all learners' losses so far."""
+    mean_step(chain.theta, gradient, size, chain.step)
+    for k in range(len(loss)):
+        for p in range(loss.shape[1]):
+            chain.loss[k, p] += loss[k, p]
+    hedge_weights(chain.weights, chain.loss, np.zeros_like(loss), chain.eta_g)

@@ -1,0 +1,136 @@
+"""What enters `simulate`: trials, algorithm and stream, each checked here and trusted after."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from domkl import checks
+from domkl.algorithms.base import Algorithm
+from domkl.core.features import RandomFeatures
+from domkl.errors import DataError, GraphError, ParameterError
+from domkl.graphs.graph import Graph
+from domkl.typing import Floats
+
+
+class Trials(NamedTuple):
+    """A graph and a map for each trial."""
+
+    graphs: list[Graph]
+    maps: list[RandomFeatures]
+    is_batch: bool  # whether lists were given, so that results have a trial axis
+
+
+class Stream(NamedTuple):
+    """The samples: arrays X (T, K, d), y (T, K), or else an iterator of rounds."""
+
+    arrays: tuple[Floats, Floats] | None
+    iterator: Iterator[tuple[Floats, Floats]] | None
+
+    def rounds(self) -> Iterable[tuple[Floats, Floats]]:
+        """Every round (x, y); an iterator can be had once."""
+        if self.arrays is not None:
+            return zip(*self.arrays, strict=True)
+        return self.iterator or ()
+
+    @property
+    def n_rounds(self) -> int | None:
+        """T, where it is known."""
+        return None if self.arrays is None else len(self.arrays[1])
+
+
+def as_trials(
+    graph: Graph | Sequence[Graph], features: RandomFeatures | Sequence[RandomFeatures]
+) -> Trials:
+    """Pair graphs with maps; one of either serves all of the other."""
+    graphs = _listed("graph", graph, Graph)
+    maps = _listed("features", features, RandomFeatures)
+    if isinstance(graph, Graph):
+        graphs = graphs * len(maps)
+    if isinstance(features, RandomFeatures):
+        maps = maps * len(graphs)
+    if len(graphs) != len(maps):
+        raise ParameterError(
+            "graph and features must be lists of equal length,"
+            f" got {len(graphs)} graphs and {len(maps)} feature maps"
+        )
+    sizes = sorted({g.n_learners for g in graphs})
+    if len(sizes) > 1:
+        raise GraphError(f"graphs of all trials must have equal size, got sizes {sizes}")
+    shapes = sorted({(m.frequencies.shape, m.linear) for m in maps})
+    if len(shapes) > 1:
+        raise ParameterError(f"features of all trials must have equal shape, got {shapes}")
+    is_batch = not (isinstance(graph, Graph) and isinstance(features, RandomFeatures))
+    return Trials(graphs, maps, is_batch)
+
+
+def _listed(name: str, given: Any, kind: type) -> list[Any]:
+    if isinstance(given, kind):
+        return [given]
+    listed = list(given) if isinstance(given, Sequence) else []
+    if not listed or not all(isinstance(item, kind) for item in listed):
+        raise ParameterError(
+            f"{name} must be a {kind.__name__} or a list of at least one, got {given!r}"
+        )
+    return listed
+
+
+def check_algorithm(algorithm: Algorithm, trials: Trials) -> None:
+    """Raise where the algorithm does not suit the features or the graphs."""
+    graphs, maps = trials.graphs, trials.maps
+    if not isinstance(algorithm, Algorithm):
+        raise ParameterError(f"algorithm must be an Algorithm, such as DOMKL(), got {algorithm!r}")
+    name = type(algorithm).__name__
+    if algorithm.single_kernel and maps[0].n_kernels != 1:
+        raise ParameterError(
+            f"{name} takes features of one kernel, got {maps[0].n_kernels};"
+            " use features.kernel(p), or an algorithm for several"
+        )
+    if algorithm.needs_acyclic and not all(g.is_acyclic for g in graphs):
+        raise GraphError(
+            f"{name} with message passing needs a graph without cycles,"
+            f" got {graphs[0].n_learners} learners with one; use weights='neighbors'"
+        )
+
+
+def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm) -> Stream:
+    """Check arrays now, and an iterator's rounds as they come."""
+    n_learners, n_inputs = trials.graphs[0].n_learners, trials.maps[0].n_inputs
+    if y is None:
+        if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
+            raise DataError("X must be an iterator of rounds (x, y) where y is None")
+        return Stream(None, _checked_rounds(iter(X), n_learners, n_inputs, algorithm))
+    inputs = np.ascontiguousarray(checks.samples("X", X, "T K d"))
+    targets = np.ascontiguousarray(checks.samples("y", y, "T K"))
+    if inputs.shape[1:] != (n_learners, n_inputs):
+        raise DataError(
+            f"X must have shape (T, {n_learners}, {n_inputs}) for this graph and these features,"
+            f" got {inputs.shape}"
+        )
+    if targets.shape != inputs.shape[:2]:
+        raise DataError(f"y must have shape {inputs.shape[:2]} as X, got {targets.shape}")
+    _check_labels(algorithm, targets)
+    return Stream((inputs, targets), None)
+
+
+def _checked_rounds(
+    rounds: Iterator[Any], n_learners: int, n_inputs: int, algorithm: Algorithm
+) -> Iterator[tuple[Floats, Floats]]:
+    for t, pair in enumerate(rounds):
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise DataError(f"round {t} must be a pair (x, y), got {type(pair).__name__}")
+        x = np.ascontiguousarray(checks.samples(f"x of round {t}", pair[0], "K d"))
+        y = checks.samples(f"y of round {t}", pair[1], "K")
+        if x.shape != (n_learners, n_inputs) or y.shape != (n_learners,):
+            raise DataError(
+                f"round {t} must hold x ({n_learners}, {n_inputs}) and y ({n_learners},),"
+                f" got {x.shape} and {y.shape}"
+            )
+        _check_labels(algorithm, y)
+        yield x, y
+
+
+def _check_labels(algorithm: Algorithm, y: Floats) -> None:
+    if algorithm.loss is not None:
+        algorithm.loss.check_labels(y)
