@@ -21,7 +21,9 @@ def domkl(X, y, graph, features, rho, eta_l, eta_g, dtype=np.float64):
     error = disagreement = 0.0
     for t in range(T):
         angle = (X[t] @ frequencies).reshape(K, P, M)
-        z = np.concatenate([np.sin(angle), np.cos(angle)], axis=2).astype(dtype) / np.sqrt(M, dtype=dtype)
+        z = np.concatenate([np.sin(angle), np.cos(angle)], axis=2).astype(dtype) / np.sqrt(
+            M, dtype=dtype
+        )
         f = np.einsum("kpd,kpd->kp", theta, z)
         blend = (weights[:, :, None].astype(dtype) * theta).reshape(K, -1)
         values = z.reshape(K, -1) @ blend.T

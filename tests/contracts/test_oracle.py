@@ -68,8 +68,9 @@ def test_domkl(problem, rho, eta_l, eta_g, loss):
     y = labels(y, loss)
     algorithm = domkl.DOMKL(rho, eta_l, eta_g, loss=ours)
     run = domkl.simulate(algorithm, X, y, graph, features, discrepancy=True)
-    expected = paper.domkl(X, y, neighbors(graph), features.frequencies, rho, eta_l, eta_g,
-                           theirs, features.linear)
+    expected = paper.domkl(
+        X, y, neighbors(graph), features.frequencies, rho, eta_l, eta_g, theirs, features.linear
+    )
     assert_agrees(run, expected, "discrepancy")
     np.testing.assert_allclose(run.state.dual, expected["dual"], rtol=1e-9, atol=1e-10)
 
@@ -79,8 +80,17 @@ def test_domkl_with_message_passing(problem, rho, eta_l, eta_g):
     X, y, graph, features = problem
     algorithm = domkl.DOMKL(rho, eta_l, eta_g, weights="message-passing")
     run = domkl.simulate(algorithm, X, y, graph, features)
-    expected = paper.domkl(X, y, neighbors(graph), features.frequencies, rho, eta_l, eta_g,
-                           linear=features.linear, message_passing=True)
+    expected = paper.domkl(
+        X,
+        y,
+        neighbors(graph),
+        features.frequencies,
+        rho,
+        eta_l,
+        eta_g,
+        linear=features.linear,
+        message_passing=True,
+    )
     assert_agrees(run, expected)
 
 
@@ -110,8 +120,9 @@ def test_rff_domkl(problem, step, eta_g, loss):
     ours, theirs = LOSSES[loss]
     y = labels(y, loss)
     run = domkl.simulate(domkl.RFFDOMKL(step, eta_g, loss=ours), X, y, graph, features)
-    expected = paper.rff_domkl(X, y, neighbors(graph), features.frequencies, step, eta_g, theirs,
-                               features.linear)
+    expected = paper.rff_domkl(
+        X, y, neighbors(graph), features.frequencies, step, eta_g, theirs, features.linear
+    )
     assert_agrees(run, expected)
 
 
@@ -130,8 +141,9 @@ def test_alone_is_a_network_without_edges(problem):
     X, y, graph, features = problem
     run = domkl.simulate(domkl.Alone(domkl.DOMKL()), X, y, graph, features)
     nobody = [[] for _ in range(graph.n_learners)]
-    expected = paper.domkl(X, y, nobody, features.frequencies, 2.0, 0.2, 10.0,
-                           linear=features.linear)
+    expected = paper.domkl(
+        X, y, nobody, features.frequencies, 2.0, 0.2, 10.0, linear=features.linear
+    )
     assert_agrees(run, expected)
 
 
@@ -140,8 +152,9 @@ def test_comkl_alone_is_omkl_at_each_learner(problem):
     X, y, graph, features = problem
     run = domkl.simulate(domkl.Alone(domkl.COMKL(0.2, 2.0)), X, y, graph, features)
     for k in range(graph.n_learners):
-        expected = paper.comkl(X[:, [k]], y[:, [k]], features.frequencies, 0.2, 2.0,
-                               linear=features.linear)
+        expected = paper.comkl(
+            X[:, [k]], y[:, [k]], features.frequencies, 0.2, 2.0, linear=features.linear
+        )
         np.testing.assert_allclose(
             run.predictions[:, [k]], expected["predictions"], rtol=TOLERANCE, atol=TOLERANCE
         )
@@ -152,7 +165,11 @@ def test_last_value(newest_lag):
     X = np.array([[[1.0], [2.0]], [[3.0], [4.0]], [[5.0], [6.0]]])
     y = X[..., 0] * 10
     run = domkl.simulate(
-        domkl.LastValue(newest_lag), X, y, domkl.Graph.ring(2), domkl.RandomFeatures(np.ones((1, 1, 1)))
+        domkl.LastValue(newest_lag),
+        X,
+        y,
+        domkl.Graph.ring(2),
+        domkl.RandomFeatures(np.ones((1, 1, 1))),
     )
     expected = [[0, 0], [10, 20], [30, 40]] if newest_lag is None else X[..., 0]
     assert run.predictions.tolist() == np.asarray(expected, dtype=float).tolist()

@@ -84,8 +84,14 @@ def primal(theta, others, dual, z, y, rho, eta_l, loss):
         s, slope = y, (center - y) / tau  # the minimum is at the kink
     else:
         reach = 1 + tau  # no slope here exceeds 1
-        s = brentq(lambda s: s - center + tau * loss(s, y)[1], center - reach, center + reach,
-                   xtol=1e-15, rtol=1e-15, maxiter=500)
+        s = brentq(
+            lambda s: s - center + tau * loss(s, y)[1],
+            center - reach,
+            center + reach,
+            xtol=1e-15,
+            rtol=1e-15,
+            maxiter=500,
+        )
         slope = loss(s, y)[1]
     return (b - slope * z) / c
 
@@ -111,10 +117,12 @@ class Recorder:
                 if other != k:
                     total += (functions[k](zs[k]) - functions[other](zs[k])) ** 2
         self.cv_terms.append(total / (K * (K - 1)) if K > 1 else 0.0)
-        self.discrepancy.append([
-            sum(functions[k](zs[k]) - functions[other](zs[k]) for other in neighbors[k]) ** 2
-            for k in range(K)
-        ])
+        self.discrepancy.append(
+            [
+                sum(functions[k](zs[k]) - functions[other](zs[k]) for other in neighbors[k]) ** 2
+                for k in range(K)
+            ]
+        )
 
     def result(self, theta, weights):
         rounds = np.arange(1, len(self.cv_terms) + 1)
@@ -134,8 +142,18 @@ def _functions(theta, q):
     return [make(k) for k in range(len(theta))]
 
 
-def domkl(X, Y, neighbors, frequencies, rho, eta_l, eta_g, loss=squared, linear=False,
-          message_passing=False):
+def domkl(
+    X,
+    Y,
+    neighbors,
+    frequencies,
+    rho,
+    eta_l,
+    eta_g,
+    loss=squared,
+    linear=False,
+    message_passing=False,
+):
     """Algorithm 2; with P = 1 Algorithm 1. Message passing by (19) and (20)."""
     T, K, _ = X.shape
     zs = [features(X[0, 0], frequencies, linear)] * K
@@ -149,8 +167,22 @@ def domkl(X, Y, neighbors, frequencies, rho, eta_l, eta_g, loss=squared, linear=
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
         recorder.measure(_functions(theta, q), zs, neighbors)
-        new = [[primal(theta[k][p], [theta[i][p] for i in neighbors[k]], dual[k][p], zs[k][p],
-                       Y[t, k], rho, eta_l, loss) for p in range(P)] for k in range(K)]
+        new = [
+            [
+                primal(
+                    theta[k][p],
+                    [theta[i][p] for i in neighbors[k]],
+                    dual[k][p],
+                    zs[k][p],
+                    Y[t, k],
+                    rho,
+                    eta_l,
+                    loss,
+                )
+                for p in range(P)
+            ]
+            for k in range(K)
+        ]
         for k in range(K):
             for p in range(P):
                 account[k, p] += loss(theta[k][p] @ zs[k][p], Y[t, k])[0]
@@ -159,7 +191,8 @@ def domkl(X, Y, neighbors, frequencies, rho, eta_l, eta_g, loss=squared, linear=
                 q[k] = weights_of(account[k] + sum(said[i, k] for i in neighbors[k]), eta_g)
             said = {
                 (k, i): account[k] + sum(said[j, k] for j in neighbors[k] if j != i)
-                for k in range(K) for i in neighbors[k]
+                for k in range(K)
+                for i in neighbors[k]
             }
         else:
             for k in range(K):

@@ -143,4 +143,3 @@ def predict_combined(theta: Array, weights: Floats, z: Array) -> Prediction:
 def uniform(sizes: Sizes) -> Floats:
     """Weights before any loss is known."""
     return np.full(sizes.weights, 1 / sizes.n_kernels)
-

@@ -90,9 +90,7 @@ class RFFDOKL(Algorithm):
     def chain(self, state: State) -> Chain:
         """RFF-DOMKL with one kernel; the account of its losses is not kept."""
         weights = np.ones(state.theta.shape[:2])
-        return gradient_chain(
-            DIFFUSION, self, *state, np.zeros_like(weights), weights, eta_g=1.0
-        )
+        return gradient_chain(DIFFUSION, self, *state, np.zeros_like(weights), weights, eta_g=1.0)
 
 
 class GradientParams(Protocol):

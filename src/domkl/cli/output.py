@@ -1,6 +1,5 @@
 """A folder for results: new names each run, whole files or none."""
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,7 +28,7 @@ class Outbox:
             number += 1
         paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
         for suffix, path in zip(self._suffixes, paths, strict=True):
-            os.replace(self._draft / f"file{suffix}", path)
+            (self._draft / f"file{suffix}").replace(path)
         return paths
 
 

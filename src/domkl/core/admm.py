@@ -14,7 +14,7 @@ import numpy as np
 from domkl.core.jit import row, sweep
 from domkl.core.losses import pull
 from domkl.core.vectors import dot, shifted
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Number
 
 
 @sweep
@@ -104,11 +104,11 @@ def _ascend(
     center: Array,
     theta: Array,
     nbr_theta: Array,
-    half_rho_degree: float,
-    half_rho: float,
-    own: float,
-    others: float,
-    compliance: float,
+    half_rho_degree: Number,
+    half_rho: Number,
+    own: Number,
+    others: Number,
+    compliance: Number,
 ) -> None:
     for i in range(theta.size):
         risen = dual[i] + (half_rho_degree * theta[i] - half_rho * nbr_theta[i])

@@ -163,4 +163,4 @@ def _orthogonal_normals(generator: np.random.Generator, n: int, d: int) -> Float
         q, r = np.linalg.qr(generator.standard_normal((d, d)))
         blocks.append(q * np.sign(np.diag(r)))  # the sign makes q uniform over rotations
     radii = np.sqrt(generator.chisquare(d, size=(n, 1)))
-    return radii * np.concatenate(blocks)[:n]
+    return np.asarray(radii * np.concatenate(blocks)[:n])

@@ -16,35 +16,63 @@ import numpy as np
 
 from domkl.core.jit import row, sweep
 from domkl.core.vectors import copied
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Number
 
 # sin(πr)/r and cos(πr) as polynomials in r², interpolated at Chebyshev nodes of [0, 1/4]
 # (benchmarks/fit_sincos.py prints them). Largest error of the features, tests/unit/core/
 # test_fourier.py: 1e-6 in float32 and 2e-15 in float64, before the factor 1/√M.
 _SINE_SINGLE = tuple(
     np.float32(c)
-    for c in (3.141592653536132, -5.167712764593, 2.550163317938427,
-              -0.599252186531583, 0.08205035020147247, -0.007028303855203096)
+    for c in (
+        3.141592653536132,
+        -5.167712764593,
+        2.550163317938427,
+        -0.599252186531583,
+        0.08205035020147247,
+        -0.007028303855203096,
+    )
 )
 _COSINE_SINGLE = tuple(
     np.float32(c)
-    for c in (0.999999999779154, -4.934802136928946, 4.058709154763134,
-              -1.3352119493905503, 0.2349370685950865, -0.024395932097550446)
+    for c in (
+        0.999999999779154,
+        -4.934802136928946,
+        4.058709154763134,
+        -1.3352119493905503,
+        0.2349370685950865,
+        -0.024395932097550446,
+    )
 )
 _SINE_DOUBLE = (
-    3.141592653589793, -5.16771278004997, 2.5501640398773455, -0.5992645293207921,
-    0.08214588661112787, -0.007370430945707596, 0.0004663028056889684, -2.191535285969446e-05,
-    7.952025736213849e-07, -2.293998713586946e-08, 5.249879114060463e-10,
+    3.141592653589793,
+    -5.16771278004997,
+    2.5501640398773455,
+    -0.5992645293207921,
+    0.08214588661112787,
+    -0.007370430945707596,
+    0.0004663028056889684,
+    -2.191535285969446e-05,
+    7.952025736213849e-07,
+    -2.293998713586946e-08,
+    5.249879114060463e-10,
 )
 _COSINE_DOUBLE = (
-    1.0, -4.934802200544679, 4.0587121264167685, -1.3352627688545895,
-    0.23533063035889057, -0.0258068913899647, 0.0019295743088292205, -0.00010463810062667314,
-    4.303048928191089e-06, -1.3872781244548443e-07, 3.500312073703762e-09,
+    1.0,
+    -4.934802200544679,
+    4.0587121264167685,
+    -1.3352627688545895,
+    0.23533063035889057,
+    -0.0258068913899647,
+    0.0019295743088292205,
+    -0.00010463810062667314,
+    4.303048928191089e-06,
+    -1.3872781244548443e-07,
+    3.500312073703762e-09,
 )
 
 
 @row
-def sincos_single(turns: Floats, sine: Array, cosine: Array, scale: float) -> None:
+def sincos_single(turns: Floats, sine: Array, cosine: Array, scale: Number) -> None:
     """Write scale · sin and scale · cos of 2π·turns in float32."""
     s, c = _SINE_SINGLE, _COSINE_SINGLE
     for i in range(turns.size):
@@ -58,7 +86,7 @@ def sincos_single(turns: Floats, sine: Array, cosine: Array, scale: float) -> No
 
 
 @row
-def sincos_double(turns: Floats, sine: Array, cosine: Array, scale: float) -> None:
+def sincos_double(turns: Floats, sine: Array, cosine: Array, scale: Number) -> None:
     """Write scale · sin and scale · cos of 2π·turns in float64."""
     s, c = _SINE_DOUBLE, _COSINE_DOUBLE
     for i in range(turns.size):
@@ -150,10 +178,10 @@ def _write(turns: Floats, sine: Array, cosine: Array, z: Array, n_frequencies: i
 @sweep
 def linear_features(x: Floats, z: Array, energy: Floats) -> None:
     """Write the last kernel as inputs and a constant: z (B, K, P, D), ‖z‖² in energy (B, K, P)."""
-    n_maps, n_learners, n_kernels, _ = z.shape
-    n_inputs = x.shape[1]
+    n_maps, n_kernels = z.shape[0], z.shape[2]
+    n_learners, n_inputs = x.shape
     for b in range(n_maps):
-        for k in range(len(x)):
+        for k in range(n_learners):
             total = 1.0
             for j in range(n_inputs):
                 z[b, k, n_kernels - 1, j] = x[k, j]

@@ -28,9 +28,7 @@ def hedge_weights(weights: Floats, loss: Floats, heard: Floats, eta_g: float) ->
 
 
 @sweep
-def pass_messages(
-    outbox: Floats, heard: Floats, loss: Floats, inbox: Floats, indptr: Ints
-) -> None:
+def pass_messages(outbox: Floats, heard: Floats, loss: Floats, inbox: Floats, indptr: Ints) -> None:
     """Message passing on acyclic graphs, in the log domain: eq. (19), and the sum in (20).
 
     outbox[k → ℓ] = loss_k + Σ_{i∈N_k, i≠ℓ} inbox[i → k],   heard_k = Σ_{i∈N_k} inbox[i → k]

@@ -63,7 +63,5 @@ def _descend(z: Floats, y: Floats, loss: Loss) -> Floats:
         return float(loss.value(f, y).sum()), z.T @ loss.derivative(f, y)
 
     options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(
-        objective, np.zeros(z.shape[1]), jac=True, method="L-BFGS-B", options=options
-    )
+    found = minimize(objective, np.zeros(z.shape[1]), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x, dtype=np.float64)

@@ -60,7 +60,7 @@ def stamp_cache(dispatcher: Any, stamp: str) -> None:
     Should a Numba release move what is set here, the function is compiled anew in each process:
     slower to start, never stale.
     """
-    index = getattr(dispatcher._cache, "_cache_file", None)
+    index: Any = getattr(dispatcher._cache, "_cache_file", None)
     if hasattr(index, "_source_stamp"):
         index._source_stamp = stamp
     else:

@@ -67,7 +67,8 @@ class Gaussian(_Isotropic, _Bandwidth):
     """
 
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        return np.exp(-np.sum(_difference(x, other) ** 2, axis=-1) / (2 * self.bandwidth))
+        square = np.sum(_difference(x, other) ** 2, axis=-1)
+        return np.asarray(np.exp(-square / (2 * self.bandwidth)))
 
     def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return np.full((n, 1), 1 / self.scale)
@@ -116,7 +117,8 @@ class Laplacian(_Bandwidth):
     is_isotropic = False
 
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        return np.exp(-np.sum(np.abs(_difference(x, other)), axis=-1) / self.scale)
+        length = np.sum(np.abs(_difference(x, other)), axis=-1)
+        return np.asarray(np.exp(-length / self.scale))
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return rng.standard_cauchy((n, d))
@@ -138,7 +140,8 @@ class Cauchy(_Bandwidth):
     is_isotropic = False
 
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        return np.prod(1 / (1 + _difference(x, other) ** 2 / self.bandwidth), axis=-1)
+        ratio = _difference(x, other) ** 2 / self.bandwidth
+        return np.asarray(np.prod(1 / (1 + ratio), axis=-1))
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return rng.laplace(size=(n, d))

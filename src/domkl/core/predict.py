@@ -4,7 +4,7 @@ import numpy as np
 
 from domkl.core.jit import sweep
 from domkl.core.vectors import dot, dot_block, scaled
-from domkl.typing import Array, Floats, Ints
+from domkl.typing import Array, Floats, Ints, Number
 
 
 @sweep
@@ -17,9 +17,7 @@ def kernel_predictions(f: Floats, theta: Array, z: Array) -> None:
 
 
 @sweep
-def combined_predictions(
-    y_hat: Floats, f: Floats, theta: Array, weights: Floats, z: Array
-) -> None:
+def combined_predictions(y_hat: Floats, f: Floats, theta: Array, weights: Floats, z: Array) -> None:
     """Write f_p, and Σ_p q_p f_p of eq. (14): y_hat (K,), f and weights (K, P)."""
     kernel_predictions(f, theta, z)
     for k in range(len(f)):
@@ -106,7 +104,7 @@ def neighbor_gaps(out: Floats, functions: Array, z: Array, indptr: Ints, indices
     functions, z = _lines(functions), _lines(z)
     for k in range(len(out)):
         own = dot(z[k], functions[k])
-        total = 0.0
+        total: Number = 0.0
         for edge in range(indptr[k], indptr[k + 1]):
             total += own - dot(z[k], functions[indices[edge]])
         out[k] = total * total

@@ -27,6 +27,7 @@ from domkl.core.laws import (
 from domkl.core.predict import combined_predictions, pair_gaps
 from domkl.typing import Array, Floats, Ints
 
+
 class Wires(NamedTuple):
     """A trial's network."""
 

@@ -7,20 +7,20 @@ error message, and takes seconds for it.
 """
 
 from domkl.core.jit import row
-from domkl.typing import Array
+from domkl.typing import Array, Number
 
 
 @row
-def dot(a: Array, b: Array) -> float:
+def dot(a: Array, b: Array) -> Number:
     """Sum of products, in the type of ``a``."""
     total = a.dtype.type(0)
     for i in range(a.size):
         total += a[i] * b[i]
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 @row
-def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[float, float, float, float]:
+def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
     """Products (a·c, a·d, b·c, b·d): four sums for four loads."""
     ac = a.dtype.type(0)
     ad = a.dtype.type(0)
@@ -49,14 +49,14 @@ def copied(out: Array, a: Array) -> None:
 
 
 @row
-def scaled(out: Array, a: Array, factor: float) -> None:
+def scaled(out: Array, a: Array, factor: Number) -> None:
     """Write factor · a."""
     for i in range(out.size):
         out[i] = factor * a[i]
 
 
 @row
-def shifted(out: Array, a: Array, b: Array, factor: float) -> None:
+def shifted(out: Array, a: Array, b: Array, factor: Number) -> None:
     """Write a + factor · b."""
     for i in range(out.size):
         out[i] = a[i] + factor * b[i]
@@ -70,7 +70,7 @@ def added(out: Array, a: Array) -> None:
 
 
 @row
-def added_scaled(out: Array, a: Array, factor: float) -> None:
+def added_scaled(out: Array, a: Array, factor: Number) -> None:
     """Add factor · a."""
     for i in range(out.size):
         out[i] += factor * a[i]

@@ -85,9 +85,7 @@ def deal(
         raise DataError(f"X and y must have equal length, got {len(inputs)} and {len(targets)}")
     n_rounds = len(targets) // n_learners
     if n_rounds == 0:
-        raise DataError(
-            f"{n_learners} learners need at least as many samples, got {len(targets)}"
-        )
+        raise DataError(f"{n_learners} learners need at least as many samples, got {len(targets)}")
     n = n_rounds * n_learners
     if partition == "interleaved":
         shape = (n_rounds, n_learners)

@@ -75,7 +75,9 @@ def compare(
     algorithms with many kernels, so that differences between them can be paired.
     """
     graphs = [
-        Graph.random(setting.n_learners, setting.connection, seed=rng.child(setting.seed, "graph", b))
+        Graph.random(
+            setting.n_learners, setting.connection, seed=rng.child(setting.seed, "graph", b)
+        )
         for b in range(setting.n_trials)
     ]
     outcomes = []

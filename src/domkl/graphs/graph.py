@@ -191,7 +191,7 @@ class Graph:
         ones = np.ones(len(self.indices), dtype=np.int8)
         shape = (self.n_learners, self.n_learners)
         _, labels = connected_components(csr_array((ones, self.indices, self.indptr), shape=shape))
-        return labels.astype(np.int64)
+        return np.asarray(labels, dtype=np.int64)
 
     @property
     def n_components(self) -> int:
@@ -217,7 +217,8 @@ class Graph:
         degree = self.degree
         larger = np.maximum(degree[self.sources], degree[self.indices])
         edge = 1 / (1 + larger.astype(np.float64))
-        own = 1 - np.bincount(self.sources, weights=edge, minlength=self.n_learners)
+        spent = np.bincount(self.sources, weights=edge, minlength=self.n_learners)
+        own = 1 - np.asarray(spent, dtype=np.float64)
         return own, edge
 
     def __eq__(self, other: object) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 REPORT_EVERY = 0.1  # seconds
 
 
-class _Stopped(Exception):
+class _StoppedError(Exception):
     """Ends a worker whose crew was interrupted."""
 
 
@@ -33,7 +33,7 @@ class _Counter:
 
     def add(self, rounds: int) -> None:
         if self.is_stopped:
-            raise _Stopped
+            raise _StoppedError
         with self._lock:
             self.done += rounds
         if self._report is not None:

@@ -99,6 +99,7 @@ def play_trial(
     if cell.state is None:
         cell.state = first_state(cell, algorithm, options.dtype)
     chain = algorithm.chain(cell.state)
+    assert chain is not None, "simulate plays chains only"
     wires = Wires(
         network.wires.indptr,
         network.wires.indices,

@@ -101,8 +101,8 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
         if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
             raise DataError("X must be an iterator of rounds (x, y) where y is None")
         return Stream(None, _checked_rounds(iter(X), n_learners, n_inputs, algorithm))
-    inputs = np.ascontiguousarray(checks.samples("X", X, "T K d"))
-    targets = np.ascontiguousarray(checks.samples("y", y, "T K"))
+    inputs = _own(checks.samples("X", X, "T K d"))
+    targets = _own(checks.samples("y", y, "T K"))
     if inputs.shape[1:] != (n_learners, n_inputs):
         raise DataError(
             f"X must have shape (T, {n_learners}, {n_inputs}) for this graph and these features,"
@@ -120,7 +120,7 @@ def _checked_rounds(
     for t, pair in enumerate(rounds):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise DataError(f"round {t} must be a pair (x, y), got {type(pair).__name__}")
-        x = np.ascontiguousarray(checks.samples(f"x of round {t}", pair[0], "K d"))
+        x = _own(checks.samples(f"x of round {t}", pair[0], "K d"))
         y = checks.samples(f"y of round {t}", pair[1], "K")
         if x.shape != (n_learners, n_inputs) or y.shape != (n_learners,):
             raise DataError(
@@ -134,3 +134,8 @@ def _checked_rounds(
 def _check_labels(algorithm: Algorithm, y: Floats) -> None:
     if algorithm.loss is not None:
         algorithm.loss.check_labels(y)
+
+
+def _own(values: Floats) -> Floats:
+    """Contiguous and writable: Numba would compile everything anew for an array that is not."""
+    return np.require(values, requirements=["C", "W"])

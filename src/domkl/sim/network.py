@@ -30,7 +30,10 @@ class Network:
     def deliver(self, algorithm: Algorithm, message: Any) -> Any:
         """Give what is heard of a message, a tuple of the message's own type."""
         exchange = algorithm.exchange
-        heard = (self._deliver(field, exchange[field], getattr(message, field)) for field in message._fields)
+        heard = (
+            self._deliver(field, exchange[field], getattr(message, field))
+            for field in message._fields
+        )
         return type(message)(*heard)
 
     def _deliver(self, field: str, delivery: Delivery, said: Array) -> Array:

@@ -17,7 +17,9 @@ class Records:
 
     def __init__(self, n_trials: int, n_learners: int, kept: tuple[str, ...]) -> None:
         names = ("predictions", "targets", "spread", "inside", "gaps")
-        self._rows = {name: np.zeros((CHUNK, n_trials * n_learners)) for name in names}
+        self._rows: dict[str, Floats] = {
+            name: np.zeros((CHUNK, n_trials * n_learners)) for name in names
+        }
         self._shape = (n_trials, n_learners)
         self._kept: dict[str, list[Floats]] = {name: [] for name in kept}
         self._error: list[Floats] = []
@@ -31,7 +33,8 @@ class Records:
 
     def row(self, name: str) -> Floats:
         """This round's row (B·K,), to be written."""
-        return self._rows[name][self._filled]
+        row: Floats = self._rows[name][self._filled]
+        return row
 
     def rows(self, name: str, n_rounds: int) -> Floats:
         """The next rounds' rows (n, B·K), to be written; at most `n_free` of them."""
@@ -59,7 +62,7 @@ class Records:
         self._filled = 0
 
     def _over_trials(self, rows: Floats) -> Floats:
-        return rows.reshape(len(rows), *self._shape).mean(axis=2)
+        return np.asarray(rows.reshape(len(rows), *self._shape).mean(axis=2))
 
     def squared_error(self) -> Floats:
         """Mean over learners of each round, (B, T)."""

@@ -44,8 +44,10 @@ def regret(
             "run must be of one trial, with predictions, and made with discrepancy=True"
         )
     if run.predictions.shape != targets.shape:
-        raise DataError(f"y must have shape {run.predictions.shape} as the run's predictions,"
-                        f" got {targets.shape}")
+        raise DataError(
+            f"y must have shape {run.predictions.shape} as the run's predictions,"
+            f" got {targets.shape}"
+        )
     n = len(targets) if n_rounds is None else checks.whole("n_rounds", n_rounds, 1)
     inputs, targets, loss = inputs[:n], targets[:n], loss if loss is not None else Squared()
     z = features(inputs)  # (T, K, P, D)

@@ -93,8 +93,8 @@ def collect(cells: list[Cell], functions: list[Any], options: Options) -> Run:
 
 def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
     if mode == "sampled":
-        mean = np.concatenate([np.transpose(cell.sampled_mean) for cell in cells])
-        variance = np.concatenate([np.transpose(cell.sampled_variance) for cell in cells])
+        mean = np.concatenate([np.array(cell.sampled_mean).T for cell in cells])
+        variance = np.concatenate([np.array(cell.sampled_variance).T for cell in cells])
         rounds = np.arange(1, mean.shape[1] + 1)
         return running_average(mean, axis=1), np.sqrt(running_average(variance, axis=1) / rounds)
     mean = running_average(_records(cells, "disagreement"), axis=1)

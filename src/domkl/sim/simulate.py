@@ -146,9 +146,7 @@ def _is_chain(algorithm: Algorithm, trials: Trials, stream: Stream, options: Opt
     return algorithm.chain(first_state(first, algorithm, options.dtype)) is not None
 
 
-def _n_cells(
-    trials: Trials, stream: Stream, options: Options, threads: int, is_chain: bool
-) -> int:
+def _n_cells(trials: Trials, stream: Stream, options: Options, threads: int, is_chain: bool) -> int:
     """One trial each, where rounds are compiled; one for all, where the stream comes only once.
 
     Else cells small enough for a core's cache, large enough for its calls, even for the threads.

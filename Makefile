@@ -1,0 +1,39 @@
+# make run    set up .venv and run the main job
+# make test   set up .venv with everything; lint, type-check, test
+# make bench  set up .venv with everything; print speed as ratios against C and NumPy
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: run test lint types bench clean
+
+run: $(VENV)/run.stamp
+	$(BIN)/domkl simulate
+
+test: lint types
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+bench: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/bench_speed.py
+
+clean:
+	rm -rf $(VENV) domkl-out
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("domkl needs Python >= 3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
