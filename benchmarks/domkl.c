@@ -111,7 +111,7 @@ int main(int argc, char **argv) {
 
     size_t bytes = K * L * sizeof(real);
     real *theta = room(bytes), *dual = room(bytes), *center = room(bytes), *z = room(bytes);
-    real *blend = room(bytes), *nbr = room(L * sizeof(real));
+    real *blend = room(bytes), *gap = room(L * sizeof(real));
     double *u = room(n_angles * sizeof(double)), *w = room(n_angles * sizeof(double));
     double *loss = room(K * P * sizeof(double)), *q = room(K * P * sizeof(double));
     double *values = room((K + 1) * (K + 1) * sizeof(double)), *factor = room(P * sizeof(double));
@@ -152,8 +152,8 @@ int main(int argc, char **argv) {
                     double own = values[k * (K + 1) + k];
                     mse += (own - y[k]) * (own - y[k]);
                     for (int64_t l = 0; l < K; l++) {
-                        double gap = own - values[k * (K + 1) + l];
-                        cv += gap * gap;
+                        double apart = own - values[k * (K + 1) + l];
+                        cv += apart * apart;
                     }
                 }
                 for (int64_t k = 0; k < K; k++) {
@@ -171,20 +171,18 @@ int main(int argc, char **argv) {
                     }
                 }
                 for (int64_t k = 0; k < K; k++) {
-                    double degree = ptr[k + 1] - ptr[k], stiffness = eta_l + rho * degree;
-                    real half = (real)(rho / 2), rise = (real)(rho * degree / 2);
-                    real own = (real)((eta_l + rho * degree / 2) / stiffness);
-                    real others = (real)(rho / 2 / stiffness), compliance = (real)(1 / stiffness);
-                    memset(nbr, 0, L * sizeof(real));
-                    for (int64_t e = ptr[k]; e < ptr[k + 1]; e++) {
-                        const real *th = theta + adj[e] * L;
-                        for (int64_t i = 0; i < L; i++) nbr[i] += th[i];
-                    }
+                    double stiffness = eta_l + rho * (ptr[k + 1] - ptr[k]);
+                    real half = (real)(rho / 2), compliance = (real)(1 / stiffness);
                     real *du = dual + k * L, *ce = center + k * L, *th = theta + k * L;
+                    memset(gap, 0, L * sizeof(real));
+                    for (int64_t e = ptr[k]; e < ptr[k + 1]; e++) {
+                        const real *other = theta + adj[e] * L;
+                        for (int64_t i = 0; i < L; i++) gap[i] += other[i] - th[i];
+                    }
                     for (int64_t i = 0; i < L; i++) {
-                        real risen = du[i] + (rise * th[i] - half * nbr[i]);
+                        real pulled = half * gap[i], risen = du[i] - pulled;
                         du[i] = risen;
-                        ce[i] = own * th[i] + others * nbr[i] - compliance * risen;
+                        ce[i] = th[i] + compliance * (pulled - risen);
                     }
                     double best = 0, total = 0;
                     for (int64_t p = 0; p < P; p++) {

@@ -12,7 +12,8 @@ The rules of an algorithm:
 The host delivers each field of the message as `exchange` says:
 
 - ``"sum"``: Σ of the neighbors' values, in ascending neighbor id;
-- ``"metropolis"``: the same with Metropolis weights, the learner's own value included;
+- ``"gap"``: Σ of the neighbors' values less the learner's own, in that order;
+- ``"metropolis"``: the sum with Metropolis weights, the learner's own value included;
 - ``"edge"``: one row per directed edge goes out, and the neighbors' rows for the learner come in;
 - ``"total"``: Σ over all learners of the network, as a server would hear it.
 """
@@ -29,7 +30,7 @@ from domkl.core.losses import Loss
 from domkl.core.predict import combined_predictions, kernel_predictions
 from domkl.typing import Array, Floats, Ints
 
-Delivery = Literal["sum", "metropolis", "edge", "total"]
+Delivery = Literal["sum", "gap", "metropolis", "edge", "total"]
 
 
 class Sizes(NamedTuple):

@@ -67,8 +67,8 @@ class DOKL(Algorithm):
 
     @property
     def exchange(self) -> Mapping[str, Delivery]:
-        """θ, summed over neighbors."""
-        return {"theta": "sum"}
+        """θ, as the sum of gaps to the neighbors."""
+        return {"theta": "gap"}
 
     def init(self, sizes: Sizes) -> State:
         """All zero."""

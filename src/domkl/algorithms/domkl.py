@@ -83,8 +83,8 @@ class DOMKL(Algorithm):
 
     @property
     def exchange(self) -> Mapping[str, Delivery]:
-        """θ and the losses, summed over neighbors; messages go by edge."""
-        return {"theta": "sum", "loss": "edge" if self.needs_acyclic else "sum"}
+        """θ as the sum of gaps to the neighbors, losses summed; messages go by edge."""
+        return {"theta": "gap", "loss": "edge" if self.needs_acyclic else "sum"}
 
     def init(self, sizes: Sizes) -> State:
         """All zero, and equal weights."""

@@ -63,54 +63,36 @@ def dual_step(
     dual: Array,
     center: Array,
     theta: Array,
-    nbr_theta: Array,
+    gap: Array,
     degree: Floats,
     eta_l: float,
     rho: float,
 ) -> None:
     """Ascend the duals, eq. (12), and leave the center of the next primal step.
 
-    λ⁺ = λ + ρ/2 Σ_{ℓ∈N_k} (θ − θ_ℓ)
+    λ⁺ = λ + ρ/2 Σ_{ℓ∈N_k} (θ − θ_ℓ),   center = b₀/c = θ + (ρ/2 Σ_{ℓ∈N_k} (θ_ℓ − θ) − λ⁺)/c
 
     Parameters
     ----------
-    dual, center, theta, nbr_theta : (K, P, D)
-        ``dual`` and ``center`` are written; ``nbr_theta`` is Σ_{ℓ∈N_k} θ_ℓ.
+    dual, center, theta, gap : (K, P, D)
+        ``dual`` and ``center`` are written; ``gap`` is Σ_{ℓ∈N_k} (θ_ℓ − θ).
     degree : (K,)
     """
     shape = (theta.shape[0], theta.shape[1] * theta.shape[2])  # a learner's kernels in one row
     dual, center = dual.reshape(shape), center.reshape(shape)
-    theta, nbr_theta = theta.reshape(shape), nbr_theta.reshape(shape)
+    theta, gap = theta.reshape(shape), gap.reshape(shape)
     real = theta.dtype.type
     for k in range(len(theta)):
-        own = eta_l + rho * degree[k] / 2
-        stiffness = eta_l + rho * degree[k]
-        _ascend(
-            dual[k],
-            center[k],
-            theta[k],
-            nbr_theta[k],
-            real(rho * degree[k] / 2),
-            real(rho / 2),
-            real(own / stiffness),
-            real(rho / 2 / stiffness),
-            real(1 / stiffness),
-        )
+        compliance = real(1 / (eta_l + rho * degree[k]))
+        _ascend(dual[k], center[k], theta[k], gap[k], real(rho / 2), compliance)
 
 
 @row
 def _ascend(
-    dual: Array,
-    center: Array,
-    theta: Array,
-    nbr_theta: Array,
-    half_rho_degree: Number,
-    half_rho: Number,
-    own: Number,
-    others: Number,
-    compliance: Number,
+    dual: Array, center: Array, theta: Array, gap: Array, half_rho: Number, compliance: Number
 ) -> None:
     for i in range(theta.size):
-        risen = dual[i] + (half_rho_degree * theta[i] - half_rho * nbr_theta[i])
+        pulled = half_rho * gap[i]
+        risen = dual[i] - pulled
         dual[i] = risen
-        center[i] = own * theta[i] + others * nbr_theta[i] - compliance * risen
+        center[i] = theta[i] + compliance * (pulled - risen)

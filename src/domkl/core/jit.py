@@ -1,10 +1,13 @@
 """How the primitives are compiled, and why a stale binary is never run.
 
-Two kinds of compiled function:
+Kinds of compiled function:
 
-- ``row``: an inner loop over contiguous 1-D rows. Sums may be reordered and multiplied-added in
-  one go, so that the loop runs in vector registers; NaN and infinity keep their meaning.
+- ``row``: an inner loop over contiguous 1-D rows, element by element, in the order written;
+  products and sums may be fused.
+- ``reduction``: a row that sums. The sum may be reordered, or it would not run in vector
+  registers.
 - ``sweep``: calls rows for many learners, and releases the interpreter's lock meanwhile.
+- ``scalar``: a function of a few numbers.
 
 Numba stores binaries on disk and compares only the time of the file that holds the function, not
 of the files it calls into. Here every binary carries the digest of all of ``core/`` instead.
@@ -19,7 +22,8 @@ import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-ROW_MATH = {"reassoc", "nsz", "contract"}
+FUSED = {"contract"}
+REORDERED = {"contract", "reassoc", "nsz"}
 
 
 def source_digest(folder: Path) -> str:
@@ -35,12 +39,17 @@ _STAMP = source_digest(Path(__file__).parent)
 
 def row(function: F) -> F:
     """Compile an inner loop over 1-D rows."""
-    return _compiled(function, fastmath=ROW_MATH)
+    return _compiled(function, fastmath=FUSED)
+
+
+def reduction(function: F) -> F:
+    """Compile an inner loop over 1-D rows that sums."""
+    return _compiled(function, fastmath=REORDERED)
 
 
 def sweep(function: F) -> F:
     """Compile a loop over learners that calls rows, without the interpreter's lock."""
-    return _compiled(function, nogil=True, fastmath={"contract"})
+    return _compiled(function, nogil=True, fastmath=FUSED)
 
 
 def scalar(function: F) -> F:

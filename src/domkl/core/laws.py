@@ -58,9 +58,9 @@ def consensus_local(
 
 
 @sweep
-def consensus_merge(chain: Chain, nbr_theta: Array, nbr_loss: Floats, degree: Floats) -> None:
+def consensus_merge(chain: Chain, gap: Array, nbr_loss: Floats, degree: Floats) -> None:
     """Ascend by (12), and weigh by (16)."""
-    dual_step(chain.second, chain.third, chain.theta, nbr_theta, degree, chain.eta_l, chain.rho)
+    dual_step(chain.second, chain.third, chain.theta, gap, degree, chain.eta_l, chain.rho)
     hedge_weights(chain.weights, chain.loss, nbr_loss, chain.eta_g)
 
 

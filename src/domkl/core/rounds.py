@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from domkl.core.exchange import neighbor_sum, total_sum, weighted_sum
+from domkl.core.exchange import neighbor_gap, neighbor_sum, total_sum, weighted_mean
 from domkl.core.fourier import fourier_features, linear_features
 from domkl.core.jit import sweep
 from domkl.core.laws import (
@@ -33,8 +33,7 @@ class Wires(NamedTuple):
 
     indptr: Ints
     indices: Ints
-    own_weight: Floats  # Metropolis
-    edge_weight: Floats
+    weight: Floats  # (E,)  Metropolis
     degree: Floats
     component: Ints  # of the graph that the metrics see
     span: int  # learners that a total spans
@@ -118,13 +117,12 @@ def _learn(
     indptr, indices = wires.indptr, wires.indices
     if chain.family == ADMM:
         consensus_local(chain, z, energy, f, y, wires.degree)
-        neighbor_sum(heard, chain.theta, indptr, indices)
+        neighbor_gap(heard, chain.theta, chain.theta, indptr, indices)
         neighbor_sum(heard_loss, chain.loss, indptr, indices)
         consensus_merge(chain, heard, heard_loss, wires.degree)
     elif chain.family == DIFFUSION:
         diffusion_local(chain, z, f, y)
-        own, edge = wires.own_weight, wires.edge_weight
-        weighted_sum(heard, chain.theta, chain.theta, indptr, indices, own, edge)
+        weighted_mean(heard, chain.theta, chain.theta, indptr, indices, wires.weight)
         neighbor_sum(heard_loss, chain.loss, indptr, indices)
         diffusion_merge(chain, heard, heard_loss)
     else:

@@ -6,11 +6,11 @@ inside a loop. Break one and the loop falls back to scalar code, several times s
 error message, and takes seconds for it.
 """
 
-from domkl.core.jit import row
+from domkl.core.jit import reduction, row
 from domkl.typing import Array, Number
 
 
-@row
+@reduction
 def dot(a: Array, b: Array) -> Number:
     """Sum of products, in the type of ``a``."""
     total = a.dtype.type(0)
@@ -19,7 +19,7 @@ def dot(a: Array, b: Array) -> Number:
     return total
 
 
-@row
+@reduction
 def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
     """Products (a·c, a·d, b·c, b·d): four sums for four loads."""
     ac = a.dtype.type(0)
@@ -70,14 +70,21 @@ def added(out: Array, a: Array) -> None:
 
 
 @row
-def added_scaled(out: Array, a: Array, factor: Number) -> None:
-    """Add factor · a."""
+def difference(out: Array, a: Array, b: Array) -> None:
+    """Write a − b."""
     for i in range(out.size):
-        out[i] += factor * a[i]
+        out[i] = a[i] - b[i]
 
 
 @row
-def sum_of_two(out: Array, a: Array, b: Array) -> None:
-    """Write a + b."""
+def added_difference(out: Array, a: Array, b: Array) -> None:
+    """Add a − b."""
     for i in range(out.size):
-        out[i] = a[i] + b[i]
+        out[i] += a[i] - b[i]
+
+
+@row
+def added_share(out: Array, a: Array, b: Array, share: Number) -> None:
+    """Add share · (a − b)."""
+    for i in range(out.size):
+        out[i] += share * (a[i] - b[i])

@@ -103,7 +103,7 @@ def play_trial(
     wires = Wires(
         network.wires.indptr,
         network.wires.indices,
-        *network.wires.metropolis,
+        network.wires.metropolis[1],
         network.net.degree,
         network.graph.component,
         int(network.net.size[0]),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.base import Algorithm, Delivery, Net
-from domkl.core.exchange import neighbor_sum, total_sum, weighted_sum
+from domkl.core.exchange import neighbor_gap, neighbor_sum, total_sum, weighted_mean
 from domkl.graphs.graph import Graph, disjoint_union
 from domkl.typing import Array
 
@@ -43,9 +43,10 @@ class Network:
         indptr, indices = self.wires.indptr, self.wires.indices
         if delivery == "sum":
             neighbor_sum(heard, said, indptr, indices)
+        elif delivery == "gap":
+            neighbor_gap(heard, said, said, indptr, indices)
         elif delivery == "metropolis":
-            own, edge = self.wires.metropolis
-            weighted_sum(heard, said, said, indptr, indices, own, edge)
+            weighted_mean(heard, said, said, indptr, indices, self.wires.metropolis[1])
         elif delivery == "total":
             total_sum(heard, said, self._span)
         else:
