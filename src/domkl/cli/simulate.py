@@ -202,16 +202,16 @@ def _source(args: argparse.Namespace) -> Source:
         table = load_table(args.csv, args.target, drop=args.drop, missing=args.missing)
         n_dropped = table.n_dropped
         X, y = scaled(table.X, args.scale).values, scaled(table.y, args.scale).values
-    note = f"{n_dropped} rows with empty cells left out; scale {args.scale}"
+    left_out = f"{n_dropped} rows with empty cells left out; " if n_dropped else ""
+    note = f"{left_out}scale {args.scale}"
     return Source(args.csv.name, X, y, args.series is not None, note)
 
 
 def _title(source: Source, setting: "Setting", n_rounds: int) -> str:
     kind = f"AR({source.X.shape[1]})" if source.is_series else f"{source.X.shape[1]} inputs"
-    return (
-        f"{source.name}: {kind}, {setting.n_learners} learners, {n_rounds} rounds,"
-        f" {setting.n_trials} trial{'s' if setting.n_trials > 1 else ''}"
-    )
+    counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
+    sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
+    return f"{source.name}: {kind}, {sizes}"
 
 
 def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None:

@@ -110,12 +110,17 @@ def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
     for axis, curve, label in zip(axes, ("mse", "cv"), ("MSE(t)", "CV(t)"), strict=True):
-        for outcome in outcomes:
-            _draw(axis, outcome, curve)
-        axis.set(xscale="log", yscale="log", xlabel="round t", ylabel=label)
-        axis.set_xlim(1, outcomes[0].mse.shape[1])
+        drawn = [_draw(axis, outcome, curve) for outcome in outcomes]
+        axis.set(xscale="log", xlabel="round t", ylabel=label)
+        axis.set_xlim(1, max(outcomes[0].mse.shape[1], 2))
         axis.grid(True, which="major", color="0.88", linewidth=0.8)
         axis.spines[["top", "right"]].set_visible(False)
+        if any(drawn):
+            axis.set_yscale("log")
+        zero = [o.algorithm for o, shown in zip(outcomes, drawn, strict=True) if not shown]
+        if zero:
+            note = f"0 throughout: {', '.join(zero)}"
+            axis.text(0.02, 0.02, note, transform=axis.transAxes, fontsize=9, color="0.35")
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center", frameon=False)
     figure.suptitle(title, fontsize=11)
@@ -123,14 +128,15 @@ def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
     plt.close(figure)
 
 
-def _draw(axis: Any, outcome: Outcome, curve: str) -> None:
+def _draw(axis: Any, outcome: Outcome, curve: str) -> bool:
+    """Draw one curve; say whether there is anything above 0, the edge of a logarithmic axis."""
     found = interval(getattr(outcome, curve))
-    shown = found.mean > 0  # a curve that is 0 has no place on a logarithmic axis
     rounds = np.arange(1, len(found.mean) + 1)
     color = COLORS.get(outcome.algorithm)
     style = DASHES.get(outcome.algorithm, "-")
-    mean = np.where(shown, found.mean, np.nan)
+    mean = np.where(found.mean > 0, found.mean, np.nan)
     axis.plot(rounds, mean, style, color=color, linewidth=1.8, label=outcome.algorithm)
     if np.isfinite(found.low).any():
         low = np.where(found.low > 0, found.low, np.nan)
         axis.fill_between(rounds, low, found.high, color=color, alpha=0.18, linewidth=0)
+    return bool(np.isfinite(mean).any())

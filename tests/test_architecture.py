@@ -1,0 +1,95 @@
+"""Layers, light import, no global randomness, exported names."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import domkl
+
+SOURCE = Path(domkl.__file__).parent
+LEVEL = {
+    "errors": 0, "typing": 0, "rng": 0, "checks": 0,
+    "core": 1, "graphs": 1, "data": 1, "metrics": 1,
+    "algorithms": 2,
+    "sim": 3,
+    "experiments": 4,
+    "cli": 5,
+}  # fmt: skip
+#: third parties that each package may import; levels 0 to 2 stay with the scientific core
+THIRD_PARTY = {
+    "core": {"numpy", "scipy", "numba"},
+    "experiments": {"numpy", "matplotlib"},
+    "cli": {"tqdm"},
+}
+FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+
+
+def package(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path):
+    """(module, is at the top of the file) of every import."""
+    tree = ast.parse(path.read_text())
+    top = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or "", id(node) in top
+        elif isinstance(node, ast.Import):
+            for name in node.names:
+                yield name.name, id(node) in top
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_imports_go_down(path):
+    here = package(path)
+    for module, is_top in imports(path):
+        parts = module.split(".")
+        if parts[0] == "domkl" and len(parts) > 1:
+            there = parts[1]
+            lower = (
+                LEVEL[there] < LEVEL[here] or (there == here) or LEVEL[here] == LEVEL[there] == 0
+            )
+            assert lower, f"{here} imports {module}"
+            if here == "algorithms" and LEVEL[there] == 1:
+                assert there == "core", f"algorithms see {module}"
+        elif parts[0] not in sys.stdlib_module_names and parts[0] != "domkl":
+            allowed = THIRD_PARTY.get(here, {"numpy", "scipy"})
+            assert parts[0] in allowed, f"{here} imports {module}"
+            assert is_top or here in ("experiments", "cli"), f"{module} inside a function"
+
+
+def test_importing_domkl_is_light():
+    code = (
+        "import sys, domkl; domkl.DataError;"
+        "heavy = {'numba', 'scipy', 'matplotlib', 'tqdm'} & set(sys.modules); print(sorted(heavy))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", domkl.__all__)
+def test_exported_names_exist(name):
+    assert getattr(domkl, name) is not None
+    assert name in dir(domkl)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'DOMKRLS'"):
+        _ = domkl.DOMKRLS
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_no_global_randomness(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.random."):
+            assert node.attr in ("Generator", "default_rng"), ast.unparse(node)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
+def test_files_stay_readable(path):
+    limit = 150 if path.parent.name == "algorithms" and path.name != "base.py" else 300
+    assert len(path.read_text().splitlines()) <= limit

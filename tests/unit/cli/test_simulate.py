@@ -1,0 +1,208 @@
+"""The main job as a user meets it: outputs, errors, interruption."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from domkl.cli.main import main
+
+SMALL = ["--trials", "2", "--learners", "3", "--frequencies", "4", "--connect", "0.9"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "\n".join(f"{i % 7},{(i * i) % 5},{(3 * i) % 11}" for i in range(60))
+    Path("table.csv").write_text(f"a,b,price\n{rows}\n")
+    return tmp_path
+
+
+def run(*arguments):
+    return main(["simulate", *SMALL, *arguments])
+
+
+def test_all_algorithms_on_the_shipped_series(here, capsys):
+    assert run("--trials", "2") == 0
+    out, err = capsys.readouterr()
+    names = ["domkl", "dokl", "comkl", "rff-dokl", "rff-domkl", "alone", "last-value"]
+    assert [line.split()[0] for line in out.splitlines()[2:9]] == names
+    assert "the first 6500 values" in err
+    assert "scale minmax" in err
+    found = sorted(p.name for p in Path("domkl-out").iterdir())
+    assert found == ["simulate-001.csv", "simulate-001.json", "simulate-001.png"]
+    assert Path("domkl-out/simulate-001.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    with Path("domkl-out/simulate-001.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["algorithm"] for row in rows} == set(names)
+    results = json.loads(Path("domkl-out/simulate-001.json").read_text())["results"]
+    last = {row["algorithm"]: float(row["mse"]) for row in rows}
+    for result in results:
+        assert result["mse"] == pytest.approx(last[result["algorithm"]])
+        assert result["rounds"] == (6500 - 5) // 3
+        assert result["seconds"] > 0
+    single = {r["algorithm"]: r["bandwidths"] for r in results}
+    assert single["dokl"] == single["rff-dokl"] == [1e-3, 1e3]
+    assert single["domkl"] == []
+
+
+def test_json_is_one_object_with_the_contract(here, capsys):
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "domkl", "--json") == 0
+    out = capsys.readouterr().out
+    (result,) = json.loads(out)["results"]
+    assert result["data"] == "table.csv"
+    assert (result["algorithm"], result["learners"], result["rounds"]) == ("domkl", 3, 20)
+    assert result["trials"] == 2
+    assert result["mse"] > 0
+    assert result["cv"] >= 0
+
+
+def test_a_series_of_the_users_own(here, capsys):
+    arguments = ["--csv", "table.csv", "--series", "price", "--lags", "2", "--json"]
+    assert run(*arguments, "--algorithm", "last-value") == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["rounds"] == 58 // 3
+    assert result["cv"] == 0  # the newest lag: the same function at every learner
+
+
+def test_older_results_are_never_overwritten(here, capsys):
+    for _ in range(2):
+        assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 0
+    assert len(list(Path("domkl-out").glob("simulate-00[12].*"))) == 6
+
+
+def test_the_same_seed_gives_the_same_numbers(here, capsys):
+    def mse(seed, *more):
+        code = run(
+            "--csv", "table.csv", "--target", "price", "--algorithm", "domkl", "--json",
+            "--seed", seed, *more,
+        )  # fmt: skip
+        assert code == 0
+        return json.loads(capsys.readouterr().out)["results"][0]["mse"]
+
+    assert mse("1") == mse("1", "--threads", "1") != mse("2")
+
+
+def test_parameters_reach_their_algorithms(here, capsys):
+    options = ["--rho", "3", "--eta-l", "0.7", "--eta-g", "5", "--step", "0.1", "--bandwidth", "2"]
+    assert run("--csv", "table.csv", "--target", "price", "--json", *options) == 0
+    found = {r["algorithm"]: r for r in json.loads(capsys.readouterr().out)["results"]}
+    assert found["domkl"]["parameters"]["rho"] == 3
+    assert found["alone"]["parameters"]["eta_l"] == 0.7
+    assert found["comkl"]["parameters"]["step"] == 0.1
+    assert found["rff-domkl"]["parameters"]["eta_g"] == 5
+    assert found["dokl"]["bandwidths"] == [2]
+
+
+def test_one_learner_and_one_trial(here, capsys):
+    table = ["--csv", "table.csv", "--target", "price"]
+    assert run(*table, "--learners", "1", "--trials", "1") == 0
+    assert "last-value" in capsys.readouterr().out
+
+
+BAD = [
+    (["--csv", "none.csv", "--target", "price"], 3, "no such file: none.csv"),
+    (["--csv", "table.csv", "--target", "prize"], 3, "no column 'prize'; it has a, b, price"),
+    (["--csv", "words.csv", "--target", "b"], 3, "column 'a' must be a number, got 'x'"),
+    (["--csv", "gaps.csv", "--target", "b"], 3, "column 'a' is empty"),
+    (["--csv", "table.csv"], 2, "--csv needs one of --target"),
+    (["--csv", "table.csv", "--target", "price", "--series", "a"], 2, "--csv needs one of"),
+    (["--target", "price"], 2, "need a --csv file"),
+    (["--data", "traffic", "--csv", "table.csv", "--target", "a"], 2, "exclude each other"),
+    (["--learners", "0"], 2, "learners must be an integer >= 1, got 0"),
+    (["--learners", "9999"], 3, "9999 learners need at least as many samples"),
+    (["--connect", "0"], 2, "connect must be in (0, 1], got 0.0"),
+    (["--connect", "2"], 2, "connect must be in (0, 1], got 2.0"),
+    (["--trials", "0"], 2, "trials must be an integer >= 1, got 0"),
+    (["--rho", "-1"], 2, "rho must be > 0, got -1.0"),
+    (["--eta-g", "nan"], 2, "eta_g must be > 0, got nan"),
+    (["--bandwidth", "0"], 2, "bandwidth must be > 0, got 0.0"),
+    (["--frequencies", "0"], 2, "frequencies must be an integer >= 1, got 0"),
+    (["--lags", "0"], 2, "lags must be an integer >= 1, got 0"),
+    (["--lags", "7000"], 3, "series must be longer than its 7000 lags"),
+    (["--seed", "-1"], 2, "seed must be an integer >= 0"),
+    (["--threads", "0"], 2, "threads must be an integer >= 1, got 0"),
+    (["--out", "table.csv"], 2, "out must be a folder that can be written"),
+    (["--out", "table.csv/deeper"], 2, "out must be a folder that can be written"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(here, capsys, arguments, code, message):
+    Path("words.csv").write_text("a,b\nx,1\n")
+    Path("gaps.csv").write_text("a,b\n,1\n")
+    before = sorted(here.rglob("*"))
+    assert run(*arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = [line for line in err.splitlines() if line.startswith("domkl: error: ")]
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert "Traceback" not in err
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--algorithm", "dokml"],
+        ["--data", "rain"],
+        ["--scale", "log"],
+        ["--learners", "ten"],
+    ],
+)
+def test_unknown_words_are_usage_errors(here, capsys, arguments):
+    with pytest.raises(SystemExit) as stop:
+        run(*arguments)
+    assert stop.value.code == 2
+    assert "usage: domkl simulate" in capsys.readouterr().err
+
+
+def test_a_failure_while_writing_leaves_nothing(here, monkeypatch, capsys):
+    from domkl.experiments import report
+
+    def fail(path, outcomes):
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report, "write_curves", fail)
+    before = sorted(here.rglob("*"))
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 130
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_ends_at_once_with_130_and_leaves_nothing(tmp_path, threads):
+    command = [sys.executable, "-m", "domkl.cli.main", "simulate", "--trials", "2000"]
+    command += ["--algorithm", "domkl", "--threads", threads, "--connect", "0.9"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    line = process.stderr.readline()  # printed when the data are read and the folder is ready
+    assert re.match(r"traffic: AR\(5\), 10 learners", line)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_closed_pipe_is_no_error(here):
+    command = [sys.executable, "-m", "domkl.cli.main", "simulate", *SMALL, "--csv", "table.csv"]
+    command += ["--target", "price", "--algorithm", "last-value"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    with process.stderr as stream:
+        err = stream.read()
+    assert process.wait(timeout=60) == 0
+    assert "Traceback" not in err

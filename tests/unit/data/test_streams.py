@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+import domkl
+
+
+def test_interleaved_deals_as_the_paper_says():
+    """D_k = {(x_{K(t−1)+k}, y_{K(t−1)+k})}, both counted from 1; what is over is left out."""
+    X, y = np.arange(22.0).reshape(11, 2), np.arange(11.0)
+    dealt, labels = domkl.deal(X, y, 3)
+    assert dealt.shape == (3, 3, 2)
+    for t in range(3):
+        for k in range(3):
+            assert labels[t, k] == y[3 * t + k]
+            assert dealt[t, k].tolist() == X[3 * t + k].tolist()
+
+
+def test_blocks_keep_runs_together():
+    X, y = np.arange(22.0).reshape(11, 2), np.arange(11.0)
+    dealt, labels = domkl.deal(X, y, 3, "blocks")
+    assert labels[:, 1].tolist() == [3, 4, 5]
+    assert dealt[:, 2].tolist() == X[6:9].tolist()
+
+
+def test_lags_come_newest_first():
+    X, y = domkl.embed(np.arange(10.0), 3)
+    assert X[0].tolist() == [2, 1, 0]
+    assert y.tolist() == list(range(3, 10))
+
+
+def test_scaling_is_by_column_and_can_be_undone():
+    values = np.array([[1.0, 100.0, 7.0], [3.0, 300.0, 7.0]])
+    found = domkl.scaled(values, "minmax")
+    np.testing.assert_array_equal(found.values, [[0, 0, 0], [1, 1, 0]])
+    np.testing.assert_allclose(found.values * found.divisor + found.offset, values)
+    np.testing.assert_array_equal(domkl.scaled(values, "none").values, values)
+    np.testing.assert_allclose(domkl.scaled(values, "authors").values[1], [2 / 3, 2 / 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: domkl.deal([[1.0]], [1.0], 2), domkl.DataError, "2 learners need at least"),
+        (lambda: domkl.deal([[1.0]], [1.0], 0), domkl.ParameterError, "learners must be"),
+        (lambda: domkl.deal([[1.0]], [1.0, 2.0], 1), domkl.DataError, "equal length"),
+        (lambda: domkl.deal([[1.0]], [1.0], 1, "rows"), domkl.ParameterError, "partition must be"),
+        (lambda: domkl.embed([1.0, 2.0], 2), domkl.DataError, "longer than its 2 lags"),
+        (lambda: domkl.embed([1.0, np.nan, 2.0], 1), domkl.DataError, "series must be finite"),
+        (lambda: domkl.embed([1.0, 2.0], 0), domkl.ParameterError, "lags must be an integer >= 1"),
+        (lambda: domkl.embed([], 1), domkl.DataError, "series must not be empty"),
+        (lambda: domkl.scaled([1.0], "log"), domkl.ParameterError, "scale must be one of"),
+    ],
+)
+def test_wrong_calls(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

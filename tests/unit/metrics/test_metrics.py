@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+import domkl
+
+
+def test_the_paper_start_replaces_the_first_round_by_one():
+    per_round = np.array([[0.5, 0.2, 0.3], [4.0, 1.0, 0.0]])
+    curve = domkl.running_average(per_round, axis=1)
+    expected = domkl.running_average(np.column_stack([[1, 1], per_round[:, 1:]]), axis=1)
+    np.testing.assert_allclose(domkl.with_paper_start(curve), expected)
+
+
+def test_intervals_are_students():
+    values = np.random.default_rng(0).normal(size=(12, 3))
+    found = domkl.interval(values, level=0.9)
+    for i in range(3):
+        low, high = stats.t.interval(0.9, 11, values[:, i].mean(), stats.sem(values[:, i]))
+        np.testing.assert_allclose((found.low[i], found.high[i]), (low, high))
+
+
+def test_pairing_cancels_what_trials_share():
+    rng = np.random.default_rng(0)
+    shared, ours = rng.normal(size=40) * 100, rng.normal(size=40)
+    found = domkl.paired_interval(shared + ours + 1, shared)
+    assert 0 < found.low < 1 < found.high < 2
+
+
+def test_one_trial_has_no_interval():
+    found = domkl.interval([[1.0, 2.0]])
+    np.testing.assert_array_equal(found.mean, [1, 2])
+    assert np.isnan(found.low).all()
+
+
+def test_unequal_sides_and_levels():
+    with pytest.raises(domkl.DataError, match="equal shapes"):
+        domkl.paired_interval([1.0, 2.0], [1.0])
+    with pytest.raises(domkl.ParameterError, match=r"level must be in \(0, 1\), got 95"):
+        domkl.interval([1.0, 2.0], level=95)

@@ -1,0 +1,217 @@
+"""What simulate promises beyond the algorithms: metrics, trials, modes, errors."""
+
+import numpy as np
+import pytest
+
+import domkl
+
+rng = np.random.default_rng(0)
+X = rng.random((25, 6, 2))
+Y = np.sin(5 * X[..., 0])
+GRAPH = domkl.Graph.random(6, 0.4, seed=1)
+FEATURES = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 8, seed=1)
+
+
+def test_mse_and_cv_are_running_averages_over_all_learners():
+    run = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES)
+    for t in range(25):
+        assert run.mse[t] == pytest.approx(np.mean((run.predictions[: t + 1] - Y[: t + 1]) ** 2))
+    np.testing.assert_allclose(run.learner_mse.mean(axis=1), run.mse)
+    np.testing.assert_allclose(run.learner_cv.mean(axis=1), run.cv)
+    assert run.cv_mode == "exact"
+    assert (run.cv_error == 0).all()
+
+
+def test_components_have_values_of_their_own():
+    graph = domkl.Graph.from_edges(6, [(0, 1), (1, 2), (3, 4)])
+    run = domkl.simulate(domkl.DOMKL(), X, Y, graph, FEATURES)
+    assert run.component.tolist() == [0, 0, 0, 1, 1, 2]
+    np.testing.assert_allclose(run.component_mse @ [3 / 6, 2 / 6, 1 / 6], run.mse)
+    parts = [[0, 1, 2], [3, 4], [5]]
+    for c, part in enumerate(parts):
+        edges = [(a, b) for a, b in graph.edges.tolist() if a in part]
+        small = domkl.Graph.from_edges(len(part), [(a - part[0], b - part[0]) for a, b in edges])
+        alone = domkl.simulate(domkl.DOMKL(), X[:, part], Y[:, part], small, FEATURES)
+        np.testing.assert_allclose(run.component_mse[:, c], alone.mse)
+        np.testing.assert_allclose(run.component_cv[:, c], alone.cv, atol=1e-15)
+    whole = domkl.simulate(domkl.DOMKL(), X, Y, graph, FEATURES, interpreted=True)
+    np.testing.assert_array_equal(whole.component_cv, run.component_cv)
+
+
+def test_a_sampled_cv_is_near_the_exact_one_and_says_how_near():
+    exact = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES)
+    sampled = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, cv="sampled")
+    assert sampled.cv_mode == "sampled"
+    assert sampled.cv_error[-1] > 0
+    # four standard errors: fails by chance once in 16000, and the seed is fixed
+    assert abs(sampled.cv[-1] - exact.cv[-1]) < 4 * sampled.cv_error[-1]
+    np.testing.assert_array_equal(sampled.predictions, exact.predictions)
+    other = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, cv="sampled", seed=1)
+    assert other.cv[-1] != sampled.cv[-1]
+
+
+def test_large_networks_are_sampled_by_default_and_off_is_off():
+    n = 1001
+    inputs, labels = rng.random((2, n, 1)), rng.random((2, n))
+    features = domkl.RandomFeatures(np.ones((1, 2, 1)))
+    run = domkl.simulate(domkl.DOKL(), inputs, labels, domkl.Graph.ring(n), features)
+    assert run.cv_mode == "sampled"
+    off = domkl.simulate(domkl.DOKL(), inputs, labels, domkl.Graph.ring(n), features, cv="off")
+    assert np.isnan(off.cv).all()
+    np.testing.assert_array_equal(off.mse, run.mse)
+
+
+def test_lists_give_a_trial_axis_also_for_one():
+    one = domkl.simulate(domkl.DOMKL(), X, Y, [GRAPH], [FEATURES])
+    assert one.mse.shape == (1, 25)
+    assert one.predictions.shape == (1, 25, 6)
+    assert one.theta.shape == (1, 6, 2, 16)
+    assert one.weights.shape == (1, 6, 2)
+    shared = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, [FEATURES, FEATURES])
+    np.testing.assert_array_equal(shared.mse[0], shared.mse[1])
+    shared = domkl.simulate(domkl.DOMKL(), X, Y, [GRAPH, GRAPH], FEATURES)
+    assert shared.cv.shape == (2, 25)
+
+
+def test_progress_reaches_the_end():
+    calls = []
+    domkl.simulate(
+        domkl.DOMKL(), X, Y, [GRAPH] * 3, FEATURES, progress=lambda *a: calls.append(a), threads=2
+    )
+    assert calls[-1] == (75, 75)
+    domkl.simulate(
+        domkl.DOMKL(), zip(X, Y, strict=True), None, GRAPH, FEATURES,
+        progress=lambda *a: calls.append(a),
+    )  # fmt: skip
+    assert calls[-1] == (25, None)
+
+
+def test_an_error_in_a_thread_reaches_the_caller():
+    class Broken(domkl.LastValue):
+        def predict(self, state, inputs):
+            raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        domkl.simulate(Broken(), X, Y, [GRAPH] * 4, FEATURES, threads=2)
+
+
+def test_reading_the_result():
+    run = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES)
+    assert repr(run).startswith("Run(25 rounds, mse=")
+    many = domkl.simulate(domkl.DOMKL(), X, Y, [GRAPH] * 2, FEATURES)
+    assert repr(many).startswith("Run(2 trials, 25 rounds, mse=")
+
+
+def with_value(array, value):
+    changed = array.copy()
+    changed.flat[7] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"X": X[:, :5]}, domkl.DataError, r"X must have shape \(T, 6, 2\)"),
+        ({"X": X[..., :1]}, domkl.DataError, r"X must have shape \(T, 6, 2\)"),
+        ({"X": X[0]}, domkl.DataError, r"X must have shape \(T, K, d\), got \(6, 2\)"),
+        ({"X": X[:0], "y": Y[:0]}, domkl.DataError, "X must not be empty"),
+        ({"y": Y[:5]}, domkl.DataError, r"y must have shape \(25, 6\) as X, got \(5, 6\)"),
+        ({"X": with_value(X, np.nan)}, domkl.DataError, r"X must be finite, got nan at index \(0"),
+        ({"X": with_value(X, np.inf)}, domkl.DataError, "X must be finite, got inf"),
+        ({"y": with_value(Y, np.nan)}, domkl.DataError, r"y must be finite, got nan at index \(1"),
+        ({"y": None}, domkl.DataError, "X must be an iterator of rounds"),
+        ({"X": [["a"]]}, domkl.DataError, "X must hold numbers"),
+        ({"algorithm": "domkl"}, domkl.ParameterError, "algorithm must be an Algorithm"),
+        ({"algorithm": domkl.DOKL()}, domkl.ParameterError, "DOKL takes features of one kernel"),
+        ({"algorithm": domkl.RFFDOKL()}, domkl.ParameterError, "RFFDOKL takes features of one"),
+        ({"graph": "ring"}, domkl.ParameterError, "graph must be a Graph or a list"),
+        ({"graph": []}, domkl.ParameterError, "graph must be a Graph or a list"),
+        ({"features": [1]}, domkl.ParameterError, "features must be a RandomFeatures or a list"),
+        ({"graph": [GRAPH] * 2, "features": [FEATURES] * 3}, domkl.ParameterError, "equal length"),
+        ({"graph": [GRAPH, domkl.Graph.ring(5)]}, domkl.GraphError, r"equal size, got sizes \[5"),
+        ({"features": [FEATURES, FEATURES.kernel(0)]}, domkl.ParameterError, "equal shape"),
+        ({"cv": "none"}, domkl.ParameterError, "cv must be one of exact, sampled, off"),
+        ({"dtype": "float16"}, domkl.ParameterError, "dtype must be one of float64, float32"),
+        ({"threads": 0}, domkl.ParameterError, "threads must be an integer >= 1, got 0"),
+        ({"state": (1, 2)}, domkl.ParameterError, "state must come from a run of DOMKL"),
+        (
+            {"algorithm": domkl.DOMKL(weights="message-passing"), "graph": domkl.Graph.ring(6)},
+            domkl.GraphError,
+            "message passing needs a graph without cycles",
+        ),
+        (
+            {"algorithm": domkl.DOMKL(loss=domkl.Logistic())},
+            domkl.DataError,
+            "y must be -1 or 1 for the logistic loss",
+        ),
+    ],
+)
+def test_bad_input(change, error, message):
+    call = {"algorithm": domkl.DOMKL(), "X": X, "y": Y, "graph": GRAPH, "features": FEATURES}
+    with pytest.raises(error, match=message):
+        domkl.simulate(**(call | change))
+
+
+def test_a_state_of_other_trials_is_refused():
+    run = domkl.simulate(domkl.DOMKL(), X, Y, [GRAPH] * 2, FEATURES)
+    with pytest.raises(domkl.ParameterError, match=r"state.theta must have shape \(6, 2, 16\)"):
+        domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, state=run.state)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        ([], "at least one round"),
+        ([1], "round 0 must be a pair"),
+        ([(X[0], Y[0]), (X[0, :3], Y[0])], "round 1 must hold x"),
+        ([(X[0], np.full(6, np.nan))], "y of round 0 must be finite"),
+    ],
+)
+def test_bad_rounds(rounds, message):
+    with pytest.raises(domkl.DataError, match=message):
+        domkl.simulate(domkl.DOMKL(), iter(rounds), None, GRAPH, FEATURES)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: domkl.DOMKL(rho=-1.0), "rho must be > 0, got -1.0"),
+        (lambda: domkl.DOMKL(rho=0), "rho must be > 0, got 0"),
+        (lambda: domkl.DOMKL(eta_l=float("nan")), "eta_l must be > 0, got nan"),
+        (lambda: domkl.DOMKL(eta_g="10"), "eta_g must be > 0, got '10'"),
+        (lambda: domkl.DOMKL(weights="all"), "weights must be one of neighbors, message-passing"),
+        (lambda: domkl.DOKL(eta_l=0.0), "eta_l must be > 0, got 0.0"),
+        (lambda: domkl.COMKL(step=0), "step must be > 0, got 0"),
+        (lambda: domkl.RFFDOKL(step=-0.1), "step must be > 0, got -0.1"),
+        (lambda: domkl.RFFDOMKL(eta_g=float("inf")), "eta_g must be > 0, got inf"),
+        (lambda: domkl.Alone("domkl"), "algorithm must be an Algorithm"),
+        (lambda: domkl.LastValue(newest_lag=-1), "newest_lag must be an integer >= 0, got -1"),
+        (lambda: domkl.Gaussian(0.0), "bandwidth must be > 0, got 0.0"),
+        (lambda: domkl.Matern(1.0, smoothness=0), "smoothness must be > 0"),
+        (lambda: domkl.Huber(delta=-1), "delta must be > 0, got -1"),
+        (lambda: domkl.Pinball(level=1.0), r"level must be in \(0, 1\), got 1.0"),
+        (lambda: domkl.RandomFeatures.draw([], 2, seed=0), "bank must hold at least one kernel"),
+        (lambda: domkl.RandomFeatures.draw([domkl.Gaussian()], 0, seed=0), "n_inputs must be"),
+        (
+            lambda: domkl.RandomFeatures.draw([domkl.Gaussian()], 2, 0, seed=0),
+            "n_frequencies must be an integer >= 1, got 0",
+        ),
+        (
+            lambda: domkl.RandomFeatures.draw([domkl.Cauchy()], 2, seed=0, orthogonal=True),
+            "orthogonal features need an isotropic kernel",
+        ),
+        (lambda: FEATURES.kernel(2), r"p must be in 0\.\.1, got 2"),
+    ],
+)
+def test_wrong_parameters(make, message):
+    with pytest.raises(domkl.ParameterError, match=message):
+        make()
+
+
+def test_wrong_frequencies_and_inputs():
+    with pytest.raises(domkl.DataError, match=r"frequencies must have shape \(P, M, d\)"):
+        domkl.RandomFeatures(np.ones((2, 3)))
+    with pytest.raises(domkl.DataError, match="frequencies must be finite"):
+        domkl.RandomFeatures(np.full((1, 1, 1), np.inf))
+    with pytest.raises(domkl.DataError, match=r"x must have shape \(…, 2\), got \(3,\)"):
+        FEATURES(np.ones(3))
