@@ -90,6 +90,8 @@ class Algorithm(ABC):
     single_kernel: bool = False
     #: runs on graphs without cycles only
     needs_acyclic: bool = False
+    #: looks at z, and not at x alone; features that nobody looks at are not made
+    uses_features: bool = True
     #: the loss it learns by, where labels must suit it
     loss: Loss | None = None
 

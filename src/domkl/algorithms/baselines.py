@@ -96,6 +96,8 @@ class LastValue(Algorithm):
 
     newest_lag: int | None = None
 
+    uses_features = False
+
     def __post_init__(self) -> None:
         if self.newest_lag is not None:
             checks.whole("newest_lag", self.newest_lag, 0)

@@ -67,7 +67,8 @@ def run_cell(
     if state is None:
         state = first_state(cell, algorithm, options.dtype)
     for x_round, y_round in rounds:
-        stack.write(x_round, z, energy)
+        if algorithm.uses_features:
+            stack.write(x_round, z, energy)
         x_all[:], y_all[:] = x_round, y_round
         prediction = algorithm.predict(state, inputs)
         disagreement.update(state, inputs, prediction)

@@ -1,0 +1,132 @@
+"""The documents are true: their code runs, their rows point at something, their help is current."""
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from domkl.cli.main import COMMANDS, main, parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WITH_CODE = [page for page in PAGES if "```python" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.name)
+def test_python_blocks_run(page, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "__main__"})
+
+
+def test_the_example_prints_what_its_comment_says(capsys):
+    test_python_blocks_run(ROOT / "README.md", capsys)
+    first = capsys.readouterr().out.splitlines()[0]
+    pattern = re.escape("Run(649 rounds, mse=0.0..., cv=0.00...)").replace(r"\.\.\.", r"\d+")
+    assert re.fullmatch(pattern, first)
+
+
+def test_the_user_algorithm_is_thirty_lines():
+    block = re.findall(r"```python\n(.*?)```", (ROOT / "docs/own-algorithm.md").read_text(), re.S)[
+        0
+    ]
+    lines = [line for line in block.splitlines() if line.strip()]
+    assert len(lines) <= 30
+
+
+def test_the_readme_table_is_what_the_main_job_prints(tmp_path, monkeypatch, capsys):
+    """The numbers, not the seconds; on another processor the last digits may differ."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate"]) == 0
+    printed = _rows(capsys.readouterr().out)
+    written = _rows((ROOT / "README.md").read_text())
+    assert printed.keys() == written.keys()
+    for name, numbers in written.items():
+        assert printed[name] == pytest.approx(numbers, rel=1e-3), name
+
+
+def _rows(text):
+    found = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 6 and re.fullmatch(r"[a-z-]+", words[0]) and words[1][0].isdigit():
+            found[words[0]] = [float(word) for word in words[1:5]]
+    return found
+
+
+def test_readme_commands_parse():
+    text = (ROOT / "README.md").read_text()
+    commands = re.findall(r"^domkl (simulate .*)$", text, re.M)
+    commands += re.findall(r"`domkl (simulate [^`]+)`", text)
+    assert len(commands) >= 3
+    for command in commands:
+        parser().parse_args(shlex.split(command))
+    targets = re.findall(r"^make (\w+)", text, re.M)
+    makefile = (ROOT / "Makefile").read_text()
+    assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not link.startswith("https://"):
+            assert (page.parent / link).exists(), link
+
+
+def _resolve(dotted):
+    parts = dotted.split(".")
+    for i in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:i]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[i:]:
+            found = getattr(found, name)
+        return found
+    raise AssertionError(dotted)
+
+
+EQUATIONS = (ROOT / "docs/equations.md").read_text()
+EQUATION_ROWS = re.findall(r"^\| \((\d+)\) \|.*\| `([^`]+)` \| `([^`]+)` \|$", EQUATIONS, re.M)
+
+
+@pytest.mark.parametrize(("number", "function", "test"), EQUATION_ROWS)
+def test_equations_point_at_something(number, function, test):
+    assert _resolve(function) is not None
+    path, name = test.split("::")
+    assert f"def {name}(" in (ROOT / path).read_text()
+
+
+def test_cited_equations_are_mapped():
+    mapped = {int(number) for number, _, _ in EQUATION_ROWS}
+    for path in (ROOT / "src").rglob("*.py"):
+        for number in re.findall(r"eq\. \((\d+)\)", path.read_text()):
+            assert int(number) in mapped, f"{path} cites ({number})"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_cli_page_holds_the_current_help(name, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "100")
+    with pytest.raises(SystemExit) as stop:
+        main([name, "--help"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.strip() in (ROOT / "docs/cli.md").read_text()
+
+
+def test_every_exit_code_has_a_paragraph():
+    text = (ROOT / "docs/exit-codes.md").read_text()
+    for code in (0, 2, 3, 130):
+        assert f"## {code}: " in text
+
+
+def test_the_versions_agree():
+    import domkl
+
+    assert f"version: {domkl.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_no_registry_address():
+    words = ("index-url", "find-links", "trusted-host", "registry=")
+    for name in ("constraints.txt", "pyproject.toml", "Makefile", ".ci/run"):
+        assert not any(word in (ROOT / name).read_text() for word in words)
