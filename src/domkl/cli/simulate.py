@@ -3,6 +3,9 @@
 import argparse
 import json
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -120,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
     from domkl.cli.output import outbox
     from domkl.data.streams import deal
     from domkl.experiments import report
-    from domkl.experiments.compare import compare
+    from domkl.experiments.compare import compare, compile_for
 
     setting, algorithms = _setting(args), _algorithms(args)
     source = _source(args)
@@ -130,6 +133,8 @@ def run(args: argparse.Namespace) -> int:
     with outbox(args.out) as box:
         title = _title(source, setting, y.shape[0])
         print(f"{title}; {source.note}", file=sys.stderr)
+        with _note_after(1.0, "compiling; this takes some 20 s, once"):
+            compile_for(algorithms, X, y, setting)
         with _Bar(len(algorithms), y.shape[0] * setting.n_trials) as bar:
             outcomes = compare(algorithms, X, y, setting, bar.update)
         records = report.as_records(source.name, outcomes, setting, args.scale)
@@ -225,6 +230,18 @@ def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None
     if single is not None:
         shares = " and ".join(f"{b:g}" for b in single.bandwidths)
         print(f"dokl and rff-dokl: sigma^2 = {shares}, an equal share of the trials each.")
+
+
+@contextmanager
+def _note_after(seconds: float, note: str) -> Iterator[None]:
+    """Print a note on standard error if what follows takes longer than this."""
+    timer = threading.Timer(seconds, lambda: print(note, file=sys.stderr))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Bar:

@@ -72,7 +72,8 @@ def compare(
     """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
 
     A trial is a connected random graph and a draw of the features; both are the same for all
-    algorithms with many kernels, so that differences between them can be paired.
+    algorithms with many kernels, so that differences between them can be paired. Call
+    `compile_for` first where times matter.
     """
     graphs = [
         Graph.random(
@@ -86,6 +87,15 @@ def compare(
         report = None if progress is None else _named(progress, name)
         outcomes.append(_run(name, algorithm, X, y, graphs, shares, setting, report))
     return outcomes
+
+
+def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting: Setting) -> None:
+    """Run one round of each, so that what must be compiled is; afterwards time is the work's."""
+    for algorithm in algorithms.values():
+        bandwidth, _ = _shares(algorithm, setting)[0]
+        features = _features(X.shape[2], 0, bandwidth, setting)
+        graph = Graph.empty(setting.n_learners)
+        simulate(algorithm, X[:1], y[:1], [graph], [features], dtype=setting.dtype)
 
 
 def _shares(algorithm: Algorithm, setting: Setting) -> list[tuple[float | None, int]]:
@@ -109,7 +119,6 @@ def _run(
 ) -> Outcome:
     bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
     maps = [_features(X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))]
-    simulate(algorithm, X[:1], y[:1], graphs[:1], maps[:1], dtype=setting.dtype)  # compile
     start = time.perf_counter()
     run = simulate(
         algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
