@@ -9,6 +9,7 @@ MSE and CV must come out.
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a few rounds, to see that it runs")
     quick = parser.parse_args().quick
+    if shutil.which("gcc") is None:
+        sys.exit(
+            "bench_speed.py needs gcc, the compiler of its reference; install it and run again"
+        )
     n_rounds, repeats = (40, 2) if quick else (400, 9)
     print(f"DOMKL, P = {P}, M = {M}, K = {K}, exact CV, 40 trials with frequencies of their own,")
     print(f"{n_rounds} rounds, {repeats} repetitions; gcc {' '.join(FLAGS)}")
