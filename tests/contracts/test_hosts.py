@@ -38,6 +38,10 @@ def problem(algorithm, n_learners=7, n_trials=5, n_rounds=30, n_inputs=6):
 
 
 def fields(run):
+    assert run.component_mse.shape == (*run.mse.shape, run.component.max() + 1)
+    assert run.component_cv is not None
+    assert run.learner_mse is not None
+    assert run.learner_cv is not None  # the four are now among the run's variables
     return {name: value for name, value in vars(run).items() if isinstance(value, np.ndarray)} | {
         f"state.{name}": value for name, value in run.state._asdict().items()
     }

@@ -89,8 +89,7 @@ class DOKL(Algorithm):
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Ascend by (12)."""
-        chain = self.chain(state)
-        consensus_merge(chain, heard.theta, np.zeros_like(chain.loss), net.degree)
+        consensus_merge(self.chain(state), heard.theta, net.degree)
         return state
 
     def function(self, state: State) -> Function:

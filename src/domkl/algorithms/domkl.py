@@ -19,9 +19,8 @@ from domkl.algorithms.base import (
     uniform,
 )
 from domkl.algorithms.dokl import consensus_chain
-from domkl.core.admm import dual_step
-from domkl.core.hedge import hedge_weights, pass_messages
-from domkl.core.laws import Chain, consensus_local, consensus_merge
+from domkl.core.hedge import pass_messages
+from domkl.core.laws import Chain, consensus_local, consensus_merge, weigh
 from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
@@ -102,22 +101,23 @@ class DOMKL(Algorithm):
     ) -> tuple[State, Message]:
         """Solve (11) for every kernel and add its loss to the account (15)."""
         f = prediction.by_kernel
-        consensus_local(self._chain(state), inputs.z, inputs.energy, f, y, net.degree)
+        chain = self._chain(state)
+        consensus_local(chain, inputs.z, inputs.energy, f, y, net.degree)
         if not self.needs_acyclic:
             return state, Message(state.theta, state.loss)
         outbox, heard = np.empty_like(state.inbox), np.empty_like(state.loss)
         pass_messages(outbox, heard, state.loss, state.inbox, net.indptr)
-        hedge_weights(state.weights, state.loss, heard, self.eta_g)
+        weigh(chain, heard)
         return state, Message(state.theta, outbox)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Ascend by (12); weigh by (16), or keep the messages for the next round."""
-        if not self.needs_acyclic:
-            consensus_merge(self._chain(state), heard.theta, heard.loss, net.degree)
-            return state
-        rates = float(self.eta_l), float(self.rho)
-        dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, *rates)
-        np.copyto(state.inbox, heard.loss)
+        chain = self._chain(state)
+        consensus_merge(chain, heard.theta, net.degree)
+        if self.needs_acyclic:
+            np.copyto(state.inbox, heard.loss)
+        else:
+            weigh(chain, heard.loss)
         return state
 
     def function(self, state: State) -> Function:

@@ -79,8 +79,7 @@ class RFFDOKL(Algorithm):
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Combine."""
-        chain = self.chain(state)
-        diffusion_merge(chain, heard.theta, np.zeros_like(chain.loss))
+        diffusion_merge(self.chain(state), heard.theta)
         return state
 
     def function(self, state: State) -> Function:

@@ -19,7 +19,7 @@ from domkl.algorithms.base import (
     uniform,
 )
 from domkl.algorithms.rff_dokl import gradient_chain
-from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge
+from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge, weigh
 from domkl.core.losses import Loss, Squared
 from domkl.typing import Array, Floats
 
@@ -83,7 +83,9 @@ class RFFDOMKL(Algorithm):
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Combine, and weigh by (16)."""
-        diffusion_merge(self.chain(state), heard.theta, heard.loss)
+        chain = self.chain(state)
+        diffusion_merge(chain, heard.theta)
+        weigh(chain, heard.loss)
         return state
 
     def function(self, state: State) -> Function:

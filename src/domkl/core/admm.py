@@ -11,10 +11,11 @@ moves from the center along z. A learner with no fresh sample steps to the cente
 
 import numpy as np
 
+from domkl.core.exchange import gap_row
 from domkl.core.jit import row, sweep
 from domkl.core.losses import pull
-from domkl.core.vectors import dot, shifted
-from domkl.typing import Array, Floats, Number
+from domkl.core.vectors import dot, lines, shifted
+from domkl.typing import Array, Floats, Ints, Number
 
 
 @sweep
@@ -78,13 +79,32 @@ def dual_step(
         ``dual`` and ``center`` are written; ``gap`` is Σ_{ℓ∈N_k} (θ_ℓ − θ).
     degree : (K,)
     """
-    shape = (theta.shape[0], theta.shape[1] * theta.shape[2])  # a learner's kernels in one row
-    dual, center = dual.reshape(shape), center.reshape(shape)
-    theta, gap = theta.reshape(shape), gap.reshape(shape)
+    dual, center, theta, gap = lines(dual), lines(center), lines(theta), lines(gap)
     real = theta.dtype.type
     for k in range(len(theta)):
         compliance = real(1 / (eta_l + rho * degree[k]))
         _ascend(dual[k], center[k], theta[k], gap[k], real(rho / 2), compliance)
+
+
+@sweep
+def heard_dual_step(
+    dual: Array,
+    center: Array,
+    theta: Array,
+    indptr: Ints,
+    indices: Ints,
+    degree: Floats,
+    eta_l: float,
+    rho: float,
+) -> None:
+    """`neighbor_gap`, then `dual_step`, learner by learner: what is heard stays in cache."""
+    dual, center, theta = lines(dual), lines(center), lines(theta)
+    real = theta.dtype.type
+    gap = np.empty_like(theta[0])
+    for k in range(len(theta)):
+        gap_row(gap, theta, theta[k], indices[indptr[k] : indptr[k + 1]])
+        compliance = real(1 / (eta_l + rho * degree[k]))
+        _ascend(dual[k], center[k], theta[k], gap, real(rho / 2), compliance)
 
 
 @row

@@ -39,13 +39,18 @@ def neighbor_gap(out: Array, values: Array, own: Array, indptr: Ints, indices: I
     own = own.reshape(len(own), -1)
     values = values.reshape(len(values), -1)
     for k in range(len(out)):
-        first, last = indptr[k], indptr[k + 1]
-        if last == first:
-            cleared(out[k])
-        else:
-            difference(out[k], values[indices[first]], own[k])
-            for edge in range(first + 1, last):
-                added_difference(out[k], values[indices[edge]], own[k])
+        gap_row(out[k], values, own[k], indices[indptr[k] : indptr[k + 1]])
+
+
+@sweep
+def gap_row(out: Array, values: Array, own: Array, neighbors: Ints) -> None:
+    """Write Σ_ℓ (values_ℓ − own) of one learner: out, own (L,), values (N, L)."""
+    if len(neighbors) == 0:
+        cleared(out)
+    else:
+        difference(out, values[neighbors[0]], own)
+        for other in neighbors[1:]:
+            added_difference(out, values[other], own)
 
 
 @sweep

@@ -2,7 +2,7 @@
 
 from domkl.core.jit import sweep
 from domkl.core.losses import loss_derivative
-from domkl.core.vectors import scaled, shifted
+from domkl.core.vectors import lines, scaled, shifted
 from domkl.typing import Array, Floats
 
 
@@ -38,7 +38,6 @@ def gradient_step(
 @sweep
 def mean_step(theta: Array, total: Array, size: float, step: float) -> None:
     """Descend by step times the mean of ``size`` gradients, eq. (41): theta, total (K, P, D)."""
-    shape = (theta.shape[0], theta.shape[1] * theta.shape[2])
-    theta, total = theta.reshape(shape), total.reshape(shape)
+    theta, total = lines(theta), lines(total)
     for k in range(len(theta)):
         shifted(theta[k], theta[k], total[k], theta.dtype.type(-step / size))

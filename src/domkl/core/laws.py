@@ -1,4 +1,4 @@
-"""The laws of the three families, for every kernel at once: local step and merge.
+"""The laws of the three families, for every kernel at once: local step, merge, weights.
 
 ADMM is DOKL and DOMKL, diffusion RFF-DOKL and RFF-DOMKL, server COMKL. With one kernel the Hedge
 gives weight 1 and changes nothing. The pages of algorithms/ say what each array means; every host
@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from domkl.core.admm import dual_step, primal_step
+from domkl.core.admm import dual_step, heard_dual_step, primal_step
 from domkl.core.gradient import gradient_step, gradients, mean_step
 from domkl.core.hedge import hedge_weights
 from domkl.core.jit import sweep
 from domkl.core.losses import accumulate_loss
 from domkl.core.vectors import copied
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Ints
 
 ADMM, DIFFUSION, SERVER = range(3)
 
@@ -58,9 +58,29 @@ def consensus_local(
 
 
 @sweep
-def consensus_merge(chain: Chain, gap: Array, nbr_loss: Floats, degree: Floats) -> None:
-    """Ascend by (12), and weigh by (16)."""
+def consensus_merge(chain: Chain, gap: Array, degree: Floats) -> None:
+    """Ascend by (12)."""
     dual_step(chain.second, chain.third, chain.theta, gap, degree, chain.eta_l, chain.rho)
+
+
+@sweep
+def consensus_exchange(chain: Chain, indptr: Ints, indices: Ints, degree: Floats) -> None:
+    """Hear the neighbors and ascend by (12), in one sweep."""
+    heard_dual_step(
+        chain.second,
+        chain.third,
+        chain.theta,
+        indptr,
+        indices,
+        degree,
+        chain.eta_l,
+        chain.rho,
+    )
+
+
+@sweep
+def weigh(chain: Chain, nbr_loss: Floats) -> None:
+    """Weigh the kernels by own and neighbors' losses, (16)."""
     hedge_weights(chain.weights, chain.loss, nbr_loss, chain.eta_g)
 
 
@@ -72,12 +92,11 @@ def diffusion_local(chain: Chain, z: Array, f: Floats, y: Floats) -> None:
 
 
 @sweep
-def diffusion_merge(chain: Chain, combined: Array, nbr_loss: Floats) -> None:
-    """Keep ψ, and weigh by (16)."""
+def diffusion_merge(chain: Chain, combined: Array) -> None:
+    """Keep ψ."""
     for k in range(len(combined)):
         for p in range(combined.shape[1]):
             copied(chain.second[k, p], combined[k, p])
-    hedge_weights(chain.weights, chain.loss, nbr_loss, chain.eta_g)
 
 
 @sweep
@@ -89,9 +108,9 @@ def server_local(chain: Chain, z: Array, f: Floats, y: Floats, loss: Floats) -> 
 
 @sweep
 def server_merge(chain: Chain, gradient: Array, loss: Floats, size: float) -> None:
-    """Descend by (41), and weigh by all learners' losses so far."""
+    """Descend by (41), add all learners' losses of this round up, and weigh by them."""
     mean_step(chain.theta, gradient, size, chain.step)
     for k in range(len(loss)):
         for p in range(loss.shape[1]):
             chain.loss[k, p] += loss[k, p]
-    hedge_weights(chain.weights, chain.loss, np.zeros_like(loss), chain.eta_g)
+    weigh(chain, np.zeros_like(loss))

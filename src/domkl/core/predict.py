@@ -3,7 +3,7 @@
 import numpy as np
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import dot, dot_block, scaled
+from domkl.core.vectors import dot, dot_block, lines, scaled
 from domkl.typing import Array, Floats, Ints, Number
 
 
@@ -34,12 +34,6 @@ def blend(out: Array, theta: Array, weights: Floats) -> None:
 
 
 @sweep
-def _lines(values: Array) -> Array:
-    """A learner's kernels in one row: (K, P·D)."""
-    return values.reshape(values.shape[0], values.shape[1] * values.shape[2])
-
-
-@sweep
 def pair_gaps(
     spread: Floats,
     inside: Floats,
@@ -62,14 +56,14 @@ def pair_gaps(
         K: rows of one trial stand together.
     """
     blended = np.empty((n_learners, theta.shape[1], theta.shape[2]), theta.dtype)
-    functions, lines = _lines(blended), _lines(z)
+    functions, inputs = lines(blended), lines(z)
     values = np.empty((n_learners + 1, n_learners + 1))
     last = n_learners - 1
     for start in range(0, len(theta), n_learners):
         stop = start + n_learners
         blend(blended, theta[start:stop], weights[start:stop])
         for k in range(0, n_learners, 2):
-            a, b = lines[start + k], lines[start + min(k + 1, last)]
+            a, b = inputs[start + k], inputs[start + min(k + 1, last)]
             for other in range(0, n_learners, 2):
                 c, d = functions[other], functions[min(other + 1, last)]
                 ac, ad, bc, bd = dot_block(a, b, c, d)
@@ -92,7 +86,7 @@ def pair_gaps(
 @sweep
 def sampled_gaps(gaps: Floats, functions: Array, z: Array, k: Ints, other: Ints) -> None:
     """Write (f_k(x_k) − f_ℓ(x_k))² for the named pairs: gaps, k, other (S,)."""
-    functions, z = _lines(functions), _lines(z)
+    functions, z = lines(functions), lines(z)
     for i in range(len(gaps)):
         own = dot(z[k[i]], functions[k[i]])
         gaps[i] = (own - dot(z[k[i]], functions[other[i]])) ** 2
@@ -101,7 +95,7 @@ def sampled_gaps(gaps: Floats, functions: Array, z: Array, k: Ints, other: Ints)
 @sweep
 def neighbor_gaps(out: Floats, functions: Array, z: Array, indptr: Ints, indices: Ints) -> None:
     """Write [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]², what regret_d of Theorems 1 and 2 sums: out (K,)."""
-    functions, z = _lines(functions), _lines(z)
+    functions, z = lines(functions), lines(z)
     for k in range(len(out)):
         own = dot(z[k], functions[k])
         total: Number = 0.0

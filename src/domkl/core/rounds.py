@@ -10,19 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from domkl.core.exchange import neighbor_gap, neighbor_sum, total_sum, weighted_mean
+from domkl.core.exchange import neighbor_sum, total_sum, weighted_mean
 from domkl.core.fourier import fourier_features, linear_features
 from domkl.core.jit import sweep
 from domkl.core.laws import (
     ADMM,
     DIFFUSION,
     Chain,
+    consensus_exchange,
     consensus_local,
-    consensus_merge,
     diffusion_local,
     diffusion_merge,
     server_local,
     server_merge,
+    weigh,
 )
 from domkl.core.predict import combined_predictions, pair_gaps
 from domkl.typing import Array, Floats, Ints
@@ -117,14 +118,15 @@ def _learn(
     indptr, indices = wires.indptr, wires.indices
     if chain.family == ADMM:
         consensus_local(chain, z, energy, f, y, wires.degree)
-        neighbor_gap(heard, chain.theta, chain.theta, indptr, indices)
+        consensus_exchange(chain, indptr, indices, wires.degree)
         neighbor_sum(heard_loss, chain.loss, indptr, indices)
-        consensus_merge(chain, heard, heard_loss, wires.degree)
+        weigh(chain, heard_loss)
     elif chain.family == DIFFUSION:
         diffusion_local(chain, z, f, y)
         weighted_mean(heard, chain.theta, chain.theta, indptr, indices, wires.weight)
+        diffusion_merge(chain, heard)
         neighbor_sum(heard_loss, chain.loss, indptr, indices)
-        diffusion_merge(chain, heard, heard_loss)
+        weigh(chain, heard_loss)
     else:
         loss = np.zeros_like(chain.loss)
         server_local(chain, z, f, y, loss)

@@ -88,3 +88,9 @@ def added_share(out: Array, a: Array, b: Array, share: Number) -> None:
     """Add share · (a − b)."""
     for i in range(out.size):
         out[i] += share * (a[i] - b[i])
+
+
+@row
+def lines(values: Array) -> Array:
+    """A learner's kernels in one row: (K, P, D) as (K, P·D)."""
+    return values.reshape(values.shape[0], values.shape[1] * values.shape[2])

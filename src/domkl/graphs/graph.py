@@ -237,6 +237,8 @@ class Graph:
 
 def disjoint_union(graphs: list[Graph]) -> Graph:
     """Set graphs side by side, as the components of one; learners are renumbered in order."""
+    if len(graphs) == 1:
+        return graphs[0]
     learners = np.cumsum([0, *(g.n_learners for g in graphs)])
     edges = np.cumsum([0, *(len(g.indices) for g in graphs)])
     indptr = [g.indptr[:-1] + start for g, start in zip(graphs, edges, strict=False)]

@@ -5,6 +5,7 @@ stretches of it to core/rounds.py, for one trial of an algorithm that is a chain
 same laws, and agree to the bit.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -110,7 +111,7 @@ def play_trial(
         int(network.net.size[0]),
     )
     maps = Map(features.turns[None], features.n_frequencies, features.linear)
-    block = 4 if n_learners <= 32 else 1
+    block = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
     start, n_rounds = 0, len(stream[1])
     while start < n_rounds:
         n = max(1, min(records.n_free, n_rounds - start, STRETCH // n_learners))

@@ -1,6 +1,7 @@
 """What a simulation gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,8 @@ class Run:
     state
         The final state, a NamedTuple of arrays over all trials' learners. Pass it to `simulate`
         to go on from there; ``numpy.savez(file, **run.state._asdict())`` keeps it.
-    learner_mse, learner_cv : (T, K) or None
-        Each learner's own running averages.
     component : (K,)
         The number of each learner's connected component.
-    component_mse, component_cv : (T, C) or None
-        Running averages within each component; NaN where a trial has fewer components.
     discrepancy : (T, K) or None
         [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]² of each round, when asked for: what regret_d sums.
     """
@@ -49,12 +46,37 @@ class Run:
     theta: Array | None
     weights: Floats | None
     state: Any
-    learner_mse: Floats | None
-    learner_cv: Floats | None
     component: Ints
-    component_mse: Floats | None
-    component_cv: Floats | None
     discrepancy: Floats | None
+    squared_errors: Floats | None = field(repr=False)  # (T, K), and what CV sums:
+    pair_sums: Floats | None = field(repr=False)  # Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial
+    component_sums: Floats | None = field(repr=False)  # and over k's component
+
+    @cached_property
+    def learner_mse(self) -> Floats | None:
+        """Each learner's own running average of squared errors, (T, K)."""
+        errors = self.squared_errors
+        return None if errors is None else running_average(errors, axis=-2)
+
+    @cached_property
+    def learner_cv(self) -> Floats | None:
+        """Each learner's own running average of squared differences to the others, (T, K)."""
+        if self.pair_sums is None:
+            return None
+        n_partners = max(self.pair_sums.shape[-1] - 1, 1)
+        return running_average(self.pair_sums / n_partners, axis=-2)
+
+    @cached_property
+    def component_mse(self) -> Floats | None:
+        """MSE(t) within each component, (T, C); NaN where a trial has fewer components."""
+        return _by_component(self.squared_errors, self.component, np.ones_like)
+
+    @cached_property
+    def component_cv(self) -> Floats | None:
+        """CV(t) within each component, (T, C); NaN where a trial has fewer components."""
+        return _by_component(
+            self.component_sums, self.component, lambda size: np.maximum(size - 1, 1)
+        )
 
     def __repr__(self) -> str:
         mse, cv = np.mean(self.mse[..., -1]), np.mean(self.cv[..., -1])
@@ -70,9 +92,7 @@ def collect(cells: list[Cell], functions: list[Any], options: Options) -> Run:
     predictions, targets, spread, inside, gaps = (
         _kept(cells, name) for name in ("predictions", "targets", "spread", "inside", "gaps")
     )
-    errors = None if predictions is None else (predictions - targets) ** 2
     cv, cv_error = _consensus_violation(cells, options.cv)
-    n_partners = max(n_learners - 1, 1)
     return Run(
         mse=running_average(_records(cells, "squared_error"), axis=1),
         cv=cv,
@@ -82,12 +102,11 @@ def collect(cells: list[Cell], functions: list[Any], options: Options) -> Run:
         theta=_final([getattr(cell.state, "theta", None) for cell in cells], n_learners),
         weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
         state=_joined_state([cell.state for cell in cells]),
-        learner_mse=None if errors is None else running_average(errors, axis=1),
-        learner_cv=None if spread is None else running_average(spread / n_partners, axis=1),
         component=component,
-        component_mse=_by_component(errors, component, np.ones_like),
-        component_cv=_by_component(inside, component, lambda size: np.maximum(size - 1, 1)),
         discrepancy=gaps,
+        squared_errors=None if predictions is None else (predictions - targets) ** 2,
+        pair_sums=spread,
+        component_sums=inside,
     )
 
 
@@ -104,16 +123,18 @@ def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
 def single(run: Run) -> Run:
     """Drop the trial axis of a Run with one trial."""
     keep = ("cv_mode", "state")
-    fields = {
-        name: value if name in keep or value is None else value[0]
-        for name, value in vars(run).items()
-    }
-    return Run(**fields)
+    values = {item.name: getattr(run, item.name) for item in fields(run)}
+    return Run(
+        **{
+            name: value if name in keep or value is None else value[0]
+            for name, value in values.items()
+        }
+    )
 
 
 def split_state(state: Any, templates: list[Any]) -> list[Any]:
     """Cut a state of all trials into the cells' own, copied; templates say how long each is."""
-    fields = []
+    cut = []
     for name, values, *parts in zip(templates[0]._fields, state, *templates, strict=True):
         lengths = [len(part) for part in parts]
         if (sum(lengths), *parts[0].shape[1:]) != values.shape:
@@ -121,13 +142,13 @@ def split_state(state: Any, templates: list[Any]) -> list[Any]:
                 f"state.{name} must have shape {(sum(lengths), *parts[0].shape[1:])} for these"
                 f" trials, got {values.shape}"
             )
-        fields.append([part.copy() for part in np.split(values, np.cumsum(lengths)[:-1])])
-    return [type(state)(*parts) for parts in zip(*fields, strict=True)]
+        cut.append([part.copy() for part in np.split(values, np.cumsum(lengths)[:-1])])
+    return [type(state)(*parts) for parts in zip(*cut, strict=True)]
 
 
 def _joined_state(states: list[Any]) -> Any:
-    fields = zip(*states, strict=True)
-    return type(states[0])(*(np.concatenate(parts) for parts in fields))
+    joined = (np.concatenate(parts) for parts in zip(*states, strict=True))
+    return type(states[0])(*joined)
 
 
 def _records(cells: list[Cell], what: str) -> Floats:
@@ -149,9 +170,12 @@ def _final(parts: list[Any], n_learners: int) -> Any:
 
 
 def _by_component(per_learner: Floats | None, component: Ints, partners: Any) -> Floats | None:
-    """Running averages (B, T, C) of the mean over each component's learners."""
+    """Running averages (…, T, C) of the mean over each component's learners."""
     if per_learner is None:
         return None
+    if component.ndim == 1:
+        batch = _by_component(per_learner[None], component[None], partners)
+        return None if batch is None else batch[0]
     n_trials, n_rounds, _ = per_learner.shape
     out = np.full((n_trials, n_rounds, component.max() + 1), np.nan)
     for b in range(n_trials):
