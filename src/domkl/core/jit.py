@@ -58,8 +58,12 @@ def scalar(function: F) -> F:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
-    stamp_cache(dispatcher, _STAMP)
+    try:
+        dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
+    except RuntimeError:  # no folder to store binaries in: a read-only system, say
+        return numba.njit(error_model="numpy", **options)(function)  # type: ignore[no-any-return]
+    if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
+        stamp_cache(dispatcher, _STAMP)
     return dispatcher  # type: ignore[no-any-return]
 
 

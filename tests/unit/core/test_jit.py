@@ -1,5 +1,6 @@
 """A stored binary is never run for source that has changed, in the called file either."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,3 +58,39 @@ def test_every_primitive_carries_the_stamp():
     stamp = jit.source_digest(Path(jit.__file__).parent)
     for function in (admm.primal_step, laws.consensus_local, rounds.play):
         assert function._cache._cache_file._source_stamp == stamp
+
+
+SMALL_RUN = """
+import numpy as np, domkl
+X, y = np.ones((3, 2, 1)), np.ones((3, 2))
+features = domkl.RandomFeatures(np.ones((1, 2, 1)))
+print(domkl.simulate(domkl.DOMKL(), X, y, domkl.Graph.ring(2), features).mse[-1])
+"""
+
+
+@pytest.mark.slow
+def test_it_runs_without_the_compiler_too():
+    """NUMBA_DISABLE_JIT is how one steps through the laws with a debugger."""
+    values = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", SMALL_RUN],
+                env=os.environ | {"NUMBA_DISABLE_JIT": flag},
+                check=True,
+                capture_output=True,
+            ).stdout
+        )
+        for flag in ("0", "1")
+    ]
+    assert values[0] == pytest.approx(values[1])
+
+
+def test_where_nothing_can_be_stored_functions_are_compiled_anew(monkeypatch):
+    def no_folder(function):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    def njit(cache=False, **options):
+        return no_folder if cache else lambda function: ("compiled", function)
+
+    monkeypatch.setattr(jit.numba, "njit", njit)
+    assert jit.row(len) == ("compiled", len)
