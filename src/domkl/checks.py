@@ -44,8 +44,13 @@ def choice(name: str, value: Any, options: Iterable[str]) -> Any:
 def samples(name: str, values: ArrayLike, shape: str) -> Floats:
     """Accept a finite numeric array whose axes are named by ``shape``, such as "T K d"."""
     axes = shape.split()
+    if np.ma.is_masked(values):
+        raise DataError(f"{name} must have no masked values; fill or drop them")
     try:
-        array = np.asarray(values, dtype=np.float64)
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{name} must hold numbers in shape ({', '.join(axes)})") from None
     if array.ndim != len(axes):
@@ -60,6 +65,10 @@ def samples(name: str, values: ArrayLike, shape: str) -> Floats:
 
 def _number(name: str, value: float, rule: str, holds: Any) -> float:
     is_number = isinstance(value, (int, float, np.integer, np.floating))
-    if isinstance(value, bool) or not is_number or not math.isfinite(value) or not holds(value):
+    try:
+        number = float(value) if is_number and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or not holds(number):
         raise ParameterError(f"{name} must be {rule}, got {value!r}")
-    return float(value)
+    return number

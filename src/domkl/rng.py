@@ -35,5 +35,5 @@ def generator(seed: Seed, *names: str | int) -> np.random.Generator:
 
 def _checked(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ParameterError(f"seed must be an integer >= 0 or a numpy Generator, got {seed!r}")
+        raise ParameterError(f"seed must be an integer >= 0, got {seed!r}")
     return int(seed)

@@ -113,6 +113,11 @@ class LastValue(Algorithm):
 
     def predict(self, state: State, inputs: Inputs) -> Prediction:
         """The last value."""
+        if self.newest_lag is not None and self.newest_lag >= inputs.x.shape[1]:
+            n_inputs = inputs.x.shape[1]
+            raise ParameterError(
+                f"newest_lag must be below the {n_inputs} inputs, got {self.newest_lag}"
+            )
         y_hat = state.previous if self.newest_lag is None else inputs.x[:, self.newest_lag]
         return Prediction(y_hat.copy(), y_hat[:, None])
 

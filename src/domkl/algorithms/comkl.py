@@ -20,7 +20,7 @@ from domkl.algorithms.base import (
 )
 from domkl.algorithms.rff_dokl import gradient_chain
 from domkl.core.laws import SERVER, Chain, server_local, server_merge
-from domkl.core.losses import Loss, Squared
+from domkl.core.losses import Loss, Squared, check_loss
 from domkl.typing import Array, Floats
 
 
@@ -65,6 +65,7 @@ class COMKL(Algorithm):
     def __post_init__(self) -> None:
         checks.positive("step", self.step)
         checks.positive("eta_g", self.eta_g)
+        check_loss(self.loss)
 
     @property
     def exchange(self) -> Mapping[str, Delivery]:

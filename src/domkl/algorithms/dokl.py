@@ -18,7 +18,7 @@ from domkl.algorithms.base import (
     predict_by_kernel,
 )
 from domkl.core.laws import ADMM, Chain, consensus_local, consensus_merge
-from domkl.core.losses import Loss, Squared
+from domkl.core.losses import Loss, Squared, check_loss
 from domkl.typing import Array, Floats
 
 
@@ -64,6 +64,7 @@ class DOKL(Algorithm):
     def __post_init__(self) -> None:
         checks.positive("rho", self.rho)
         checks.positive("eta_l", self.eta_l)
+        check_loss(self.loss)
 
     @property
     def exchange(self) -> Mapping[str, Delivery]:

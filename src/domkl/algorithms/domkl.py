@@ -21,7 +21,7 @@ from domkl.algorithms.base import (
 from domkl.algorithms.dokl import consensus_chain
 from domkl.core.hedge import pass_messages
 from domkl.core.laws import Chain, consensus_local, consensus_merge, weigh
-from domkl.core.losses import Loss, Squared
+from domkl.core.losses import Loss, Squared, check_loss
 from domkl.typing import Array, Floats
 
 
@@ -74,6 +74,7 @@ class DOMKL(Algorithm):
         checks.positive("eta_l", self.eta_l)
         checks.positive("eta_g", self.eta_g)
         checks.choice("weights", self.weights, ("neighbors", "message-passing"))
+        check_loss(self.loss)
 
     @property
     def needs_acyclic(self) -> bool:  # type: ignore[override]

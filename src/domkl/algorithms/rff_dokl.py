@@ -18,7 +18,7 @@ from domkl.algorithms.base import (
     predict_by_kernel,
 )
 from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge
-from domkl.core.losses import Loss, Squared
+from domkl.core.losses import Loss, Squared, check_loss
 from domkl.typing import Array, Floats
 
 
@@ -55,6 +55,7 @@ class RFFDOKL(Algorithm):
 
     def __post_init__(self) -> None:
         checks.positive("step", self.step)
+        check_loss(self.loss)
 
     @property
     def exchange(self) -> Mapping[str, Delivery]:

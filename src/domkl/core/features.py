@@ -1,6 +1,7 @@
 """Random Fourier features: draw the frequencies, map inputs, tell two maps apart."""
 
 import hashlib
+from collections.abc import Iterable
 from typing import Self
 
 import numpy as np
@@ -58,9 +59,9 @@ class RandomFeatures:
         block of d frequencies orthogonal and keeps each frequency's own distribution: radii are
         chi with d degrees of freedom. It takes isotropic kernels only.
         """
-        kernels = tuple(bank)
-        if not kernels:
-            raise ParameterError("bank must hold at least one kernel, got none")
+        kernels = tuple(bank) if isinstance(bank, Iterable) else ()
+        if not kernels or not all(hasattr(kernel, "stretch") for kernel in kernels):
+            raise ParameterError(f"bank must hold at least one kernel, got {bank!r}")
         n_inputs = checks.whole("n_inputs", n_inputs, 1)
         n_frequencies = checks.whole("n_frequencies", n_frequencies, 1)
         draws = [
@@ -94,17 +95,18 @@ class RandomFeatures:
         """A hash of the map: two learners' maps agree if and only if these do."""
         header = f"domkl-features-1 {self.frequencies.shape} linear={self.linear}\n"
         return hashlib.sha256(
-            header.encode() + self.frequencies.astype("<f8").tobytes()
+            header.encode() + (self.frequencies + 0.0).astype("<f8").tobytes()  # -0.0 is 0.0
         ).hexdigest()
 
     def kernel(self, p: int) -> "RandomFeatures":
         """Take the map of the p-th random-feature kernel alone, for DOKL and RFF-DOKL."""
-        if not 0 <= p < len(self.frequencies):
+        if checks.whole("p", p, 0) >= len(self.frequencies):
             raise ParameterError(f"p must be in 0..{len(self.frequencies) - 1}, got {p!r}")
         return RandomFeatures(self.frequencies[p : p + 1])
 
     def __call__(self, x: ArrayLike, dtype: DTypeLike = np.float64) -> Array:
         """Map inputs (…, d) to features (…, P, D)."""
+        checks.choice("dtype", np.dtype(dtype).name, ("float64", "float32"))
         x = np.asarray(x, dtype=np.float64)
         if x.ndim == 0 or x.shape[-1] != self.n_inputs:
             raise DataError(f"x must have shape (…, {self.n_inputs}), got {x.shape}")

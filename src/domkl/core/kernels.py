@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gamma, kv
+from scipy.special import gammaln, kve
 
 from domkl import checks
 from domkl.typing import Floats
@@ -96,8 +96,9 @@ class Matern(_Isotropic, _Bandwidth):
         nu = self.smoothness
         r = np.sqrt(2 * nu * np.sum(_difference(x, other) ** 2, axis=-1)) / self.scale
         safe = np.maximum(r, 1e-8)  # K_ν(0) is infinite; the limit of the product is 1
-        value = 2 ** (1 - nu) / gamma(nu) * safe**nu * kv(nu, safe)
-        return np.where(r > 1e-8, value, 1.0)
+        log_kv = np.log(kve(nu, safe)) - safe
+        value = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(safe) + log_kv)
+        return np.where((r > 1e-8) & np.isfinite(value), value, 1.0)
 
     def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         degrees = 2 * self.smoothness

@@ -13,14 +13,14 @@ Convention at a kink: the derivative of a loss there is 0.
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.core.jit import scalar, sweep
-from domkl.errors import DataError
+from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
 SQUARED, HUBER, ABSOLUTE, PINBALL, LOGISTIC = range(5)
@@ -125,7 +125,10 @@ def accumulate_loss(loss: Floats, f: Floats, y: Floats, kind: int, shape: float)
 
 
 class Loss(Protocol):
-    """A convex loss of a prediction and a label."""
+    """A convex loss of a prediction and a label: one of the classes below.
+
+    Losses are branches of compiled functions, so a user's own cannot be passed.
+    """
 
     @property
     def kind(self) -> int:
@@ -165,6 +168,14 @@ class _Compiled:
 
     def check_labels(self, y: Floats) -> None:
         pass
+
+
+def check_loss(loss: Any) -> None:
+    """Raise where this is no loss of this file."""
+    if not isinstance(loss, _Compiled):
+        raise ParameterError(
+            f"loss must be Squared(), Huber(), Absolute(), Pinball() or Logistic(), got {loss!r}"
+        )
 
 
 _VALUE = np.vectorize(loss_value, otypes=[np.float64])

@@ -49,7 +49,7 @@ class Map(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Where the rounds are recorded, (T, K) each."""
+    """Where the rounds are recorded, (T, K) each; the last two only where CV is measured."""
 
     predictions: Floats
     spread: Floats

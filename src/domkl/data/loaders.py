@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Sequence
 from importlib.resources import files
@@ -110,8 +111,11 @@ def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
         raise DataError(f"no such file: {path}") from None
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from None
-    reader = csv.reader(io.StringIO(text))
-    rows = [(reader.line_num, row) for row in reader if row]
+    reader = csv.reader(io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n")), strict=True)
+    try:
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise DataError(f"{path} line {reader.line_num} is no CSV: {error}") from None
     if len(rows) < 2:
         raise DataError(f"{path} must have a header and at least one row, got {len(rows)} lines")
     header = [name.strip() for name in rows[0][1]]
@@ -128,7 +132,8 @@ def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 def _column(header: list[str], name: str, path: str | Path) -> int:
     if name not in header:
-        raise DataError(f"{path} has no column {name!r}; it has {', '.join(header)}")
+        hint = "; cells must be separated by commas" if re.search("[;\t]", header[0]) else ""
+        raise DataError(f"{path} has no column {name!r}; it has {', '.join(header)}{hint}")
     return header.index(name)
 
 
@@ -155,7 +160,7 @@ def _numbers(
 def _number(cell: str, name: str, line: int, path: str | Path) -> float:
     where = f"{path} line {line}, column {name!r}"
     if cell == "":
-        raise DataError(f"{where} is empty; pass missing='drop' to leave such rows out")
+        raise DataError(f"{where} is empty; --missing drop (missing='drop') leaves such rows out")
     try:
         value = float(cell)
     except ValueError:

@@ -37,6 +37,8 @@ def scaled(values: ArrayLike, rule: str) -> Scaled:
     """
     checks.choice("scale", rule, SCALES)
     array = np.asarray(values, dtype=np.float64)
+    if array.size == 0:
+        raise DataError("values must not be empty")
     low, high = array.min(axis=0), array.max(axis=0)
     if rule == "none":
         low, divisor = np.zeros_like(low), np.ones_like(high)

@@ -47,13 +47,18 @@ def regular_edges(n_learners: int, degree: int, seed: Seed) -> Iterator[Ints]:
             f" got {degree}"
         )
     rng = generator(seed, "graph")
+    is_dense = degree > (n_learners - 1) / 2  # then the pairs that are *not* joined are drawn
+    fewer = n_learners - 1 - degree if is_dense else degree
     while True:
-        ends = rng.permutation(np.repeat(np.arange(n_learners), degree)).reshape(-1, 2)
-        yield _without_clashes(ends, n_learners, rng)
+        ends = rng.permutation(np.repeat(np.arange(n_learners), fewer)).reshape(-1, 2)
+        edges = _without_clashes(ends, n_learners, rng)
+        if edges is not None:
+            yield _complement(edges, n_learners) if is_dense else edges
 
 
-def _without_clashes(ends: Ints, n_learners: int, rng: np.random.Generator) -> Ints:
-    while True:
+def _without_clashes(ends: Ints, n_learners: int, rng: np.random.Generator) -> Ints | None:
+    """Swap ends of loops and double edges with edges drawn at random; give up after many tries."""
+    for _ in range(1000):
         low, high = ends.min(axis=1), ends.max(axis=1)
         _, first = np.unique(low * n_learners + high, return_index=True)
         is_clash = np.ones(len(ends), dtype=bool)
@@ -64,6 +69,13 @@ def _without_clashes(ends: Ints, n_learners: int, rng: np.random.Generator) -> I
         for bad in clashes:
             other = rng.integers(len(ends))
             ends[bad, 1], ends[other, 1] = ends[other, 1], ends[bad, 1]
+    return None
+
+
+def _complement(edges: Ints, n_learners: int) -> Ints:
+    every = complete_edges(n_learners)
+    joined = edges.min(axis=1) * n_learners + edges.max(axis=1)
+    return every[~np.isin(every[:, 0] * n_learners + every[:, 1], joined)]
 
 
 def ring_edges(n_learners: int) -> Ints:

@@ -60,7 +60,7 @@ class Graph:
         *,
         seed: Seed,
         connected: bool = True,
-        max_draws: int = 100_000,
+        max_draws: int = 10_000,
     ) -> Self:
         """Join each pair with this probability; redraw until connected, as the paper does."""
         return cls._drawn(
@@ -93,7 +93,7 @@ class Graph:
                 return graph
         raise GraphError(
             f"no connected graph of {n_learners} learners in {max_draws} draws; raise the"
-            " connection probability or degree, or pass connected=False"
+            " connection probability or degree, or allow graphs in parts (connected=False)"
         )
 
     @classmethod
@@ -134,8 +134,8 @@ class Graph:
     @classmethod
     def from_networkx(cls, graph: Any) -> Self:
         """Take a networkx graph; learners are its nodes in its own order."""
-        if graph.is_directed():
-            raise GraphError("graph must be undirected, got a directed networkx graph")
+        if not hasattr(graph, "is_directed") or graph.is_directed():
+            raise GraphError(f"graph must be an undirected networkx graph, got {graph!r}")
         index = {node: k for k, node in enumerate(graph.nodes)}
         return cls.from_edges(len(index), [(index[a], index[b]) for a, b in graph.edges()])
 
@@ -247,13 +247,13 @@ def disjoint_union(graphs: list[Graph]) -> Graph:
 
 
 def _pairs(edges: Iterable[tuple[int, int]] | ArrayLike) -> Ints:
-    listed = edges if isinstance(edges, np.ndarray) else list(edges)  # type: ignore[arg-type]
-    if len(listed) == 0:
-        return np.empty((0, 2), dtype=np.int64)
     try:
-        pairs = np.asarray(listed)
-    except ValueError:
+        pairs = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         pairs = np.empty(0)
+    else:
+        if len(pairs) == 0:
+            return np.empty((0, 2), dtype=np.int64)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
         raise GraphError(
             "edges must be pairs of integers, or an (E, 2) integer array,"

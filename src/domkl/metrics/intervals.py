@@ -32,6 +32,8 @@ def interval(values: ArrayLike, level: float = 0.95) -> Interval:
     """
     checks.between("level", level, 0, 1)
     values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 0 or len(values) == 0:
+        raise DataError(f"values must have at least one trial, got shape {values.shape}")
     n_trials, mean = len(values), values.mean(axis=0)
     if n_trials == 1:
         return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))

@@ -52,13 +52,17 @@ def run_all(
     threads: int,
     total: int | None,
     progress: Callable[[int, int | None], None] | None,
+    *,
+    is_inline: bool,
 ) -> None:
-    """Call job(cell, after_round) for every cell, on this many threads.
+    """Call job(cell, after_rounds) for every cell, on this many threads.
 
-    ``progress`` is called on the caller's thread. An error in a job, or Ctrl-C, ends all.
+    ``progress`` is called on the caller's thread. An error in a job, or Ctrl-C, ends all. Jobs run
+    on the caller's thread only if ``is_inline``, as an iterator that the caller gave may demand:
+    Ctrl-C in the middle of Numba's compiler breaks it for the rest of the process.
     """
     report = None if progress is None else lambda done: progress(done, total)
-    if threads == 1 or len(cells) == 1:
+    if is_inline:
         counter = _Counter(report)
         for cell in cells:
             job(cell, counter.add)

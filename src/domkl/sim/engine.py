@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from domkl import rng
 from domkl.algorithms.base import Algorithm, Inputs, Sizes
 from domkl.algorithms.baselines import Alone
 from domkl.core.features import FeatureStack, RandomFeatures
@@ -42,6 +43,7 @@ class Cell:
 
     graphs: list[Graph]
     maps: list[RandomFeatures]
+    first_trial: int = 0
     state: Any = None
     records: Records | None = None
     sampled_mean: Floats | None = None  # (T, B), of a sampled cv
@@ -58,8 +60,9 @@ def run_cell(
     """Run every round of the stream, from the cell's state or from the beginning."""
     network, stack, first = _network(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
     n_trials, n_learners = network.n_trials, network.n_learners
-    records = Records(n_trials, n_learners, options.kept)
-    disagreement = Disagreement(algorithm, network, records, options.cv, options.seed)
+    records = Records(n_trials, n_learners, options.kept, options.cv == "exact")
+    pairs = [rng.child(options.seed, "cv", cell.first_trial + b) for b in range(n_trials)]
+    disagreement = Disagreement(algorithm, network, records, options.cv, pairs)
     z, energy = first.empty(n_trials, n_learners, options.dtype)
     x_all = np.empty((n_trials, n_learners, first.n_inputs))
     y_all = np.empty((n_trials, n_learners))
@@ -85,7 +88,7 @@ def run_cell(
         cell.sampled_variance = np.array(disagreement.sampled_variance)
 
 
-STRETCH = 20_000  # learner-steps between two reports
+STRETCH = 20_000  # learner-steps between two reports, some 60 ms
 
 
 def play_trial(
@@ -97,7 +100,8 @@ def play_trial(
 ) -> None:
     """Run every round of X (T, K, d), y (T, K) on a cell of one trial."""
     network, features, n_learners = _network(cell, algorithm), cell.maps[0], stream[1].shape[1]
-    records = Records(1, n_learners, options.kept)
+    is_measured = options.cv == "exact"
+    records = Records(1, n_learners, options.kept, is_measured)
     if cell.state is None:
         cell.state = first_state(cell, algorithm, options.dtype)
     chain = algorithm.chain(cell.state)
@@ -112,12 +116,14 @@ def play_trial(
     )
     maps = Map(features.turns[None], features.n_frequencies, features.linear)
     block = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
+    per_round = n_learners * (1 + n_learners / 10 if is_measured else 1)  # CV sees all pairs
     start, n_rounds = 0, len(stream[1])
     while start < n_rounds:
-        n = max(1, min(records.n_free, n_rounds - start, STRETCH // n_learners))
+        n = max(1, min(records.n_free, n_rounds - start, int(STRETCH / per_round)))
         x, y = (values[start : start + n] for values in stream)
-        rows = Rows(*(records.rows(name, n) for name in Rows._fields))
-        play(chain, x, y, wires, maps, rows, options.cv == "exact", block)
+        names = Rows._fields if is_measured else ("predictions",) * 3
+        rows = Rows(*(records.rows(name, n) for name in names))
+        play(chain, x, y, wires, maps, rows, is_measured, block)
         records.rows("targets", n)[:] = y
         records.end_rounds(n)
         after_rounds(n)

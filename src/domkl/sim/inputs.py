@@ -76,11 +76,25 @@ def _listed(name: str, given: Any, kind: type) -> list[Any]:
     return listed
 
 
-def check_algorithm(algorithm: Algorithm, trials: Trials) -> None:
-    """Raise where the algorithm does not suit the features or the graphs."""
+DELIVERIES = ("sum", "gap", "metropolis", "edge", "total")
+SINGLE_RANGE = (1e-30, 1e30)  # of a parameter: its products and inverses are finite in float32
+
+
+def check_algorithm(algorithm: Algorithm, trials: Trials, dtype: str) -> None:
+    """Raise where the algorithm does not suit the features, the graphs or the type."""
     graphs, maps = trials.graphs, trials.maps
     if not isinstance(algorithm, Algorithm):
         raise ParameterError(f"algorithm must be an Algorithm, such as DOMKL(), got {algorithm!r}")
+    for field, delivery in algorithm.exchange.items():
+        checks.choice(f"exchange[{field!r}]", delivery, DELIVERIES)
+    inner = getattr(algorithm, "algorithm", algorithm)
+    for field, value in getattr(inner, "__dict__", {}).items():
+        if dtype == "float32" and isinstance(value, float):
+            low, high = SINGLE_RANGE
+            if not low <= abs(value) <= high:
+                raise ParameterError(
+                    f"{field} must be in [{low:g}, {high:g}] for float32, got {value!r}"
+                )
     name = type(algorithm).__name__
     if algorithm.single_kernel and maps[0].n_kernels != 1:
         raise ParameterError(

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from domkl import rng
 from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction
 from domkl.core.predict import blend, neighbor_gaps, pair_gaps, sampled_gaps
 from domkl.sim.network import Network
@@ -18,12 +17,17 @@ class Disagreement:
     """Sums of (f_k(x_k) − f_ℓ(x_k))² each round, exact or sampled, for all trials of a cell."""
 
     def __init__(
-        self, algorithm: Algorithm, network: Network, records: Records, cv: str, seed: int
+        self,
+        algorithm: Algorithm,
+        network: Network,
+        records: Records,
+        cv: str,
+        pairs: list[np.random.Generator],
     ) -> None:
         self._algorithm, self._network, self._records = algorithm, network, records
         self._cv = cv
         self._discrepancy = records.keeps("gaps")
-        self._pairs = rng.child(seed, "cv")
+        self._pairs = pairs  # one generator per trial
         self._room: Array | None = None
         self.sampled_mean: list[Floats] = []  # of each round, (B,)
         self.sampled_variance: list[Floats] = []
@@ -55,33 +59,56 @@ class Disagreement:
 
     def _sample(self, functions: Array, z: Array) -> None:
         n_learners = self._network.n_learners
-        shape = (self._network.n_trials, N_SAMPLED_PAIRS)
-        k = self._pairs.integers(n_learners, size=shape)
-        other = (k + self._pairs.integers(1, n_learners, size=shape)) % n_learners
-        start = n_learners * np.arange(shape[0])[:, None]
-        gaps = np.empty(shape)
+        k = self._draw(0, n_learners, N_SAMPLED_PAIRS)
+        other = (k + self._draw(1, n_learners, N_SAMPLED_PAIRS)) % n_learners
+        start = n_learners * np.arange(len(k))[:, None]
+        gaps = np.empty(k.shape)
         sampled_gaps(gaps.ravel(), functions, z, (start + k).ravel(), (start + other).ravel())
+        self._keep_sample(gaps)
+
+    def _draw(self, low: int, high: int, size: int) -> Ints:
+        """Whole numbers (B, size) in low..high − 1, each trial's from its own generator."""
+        return np.stack([pairs.integers(low, high, size=size) for pairs in self._pairs])
+
+    def _keep_sample(self, gaps: Floats) -> None:
         self.sampled_mean.append(gaps.mean(axis=1))
-        self.sampled_variance.append(gaps.var(axis=1, ddof=1) / N_SAMPLED_PAIRS)
+        self.sampled_variance.append(gaps.var(axis=1, ddof=1) / gaps.shape[1])
 
     def _by_prediction(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
-        """Let every learner's state predict every other's inputs, by turning states around."""
+        """Let learners' states predict each other's inputs: learner k's by k + turn's state."""
         n_learners, graph = self._network.n_learners, self._network.graph
-        k = np.arange(graph.n_learners)
-        spread, inside, signed = (np.zeros(len(k)) for _ in range(3))
+        if self._cv == "sampled":
+            turns = self._draw(1, n_learners, -(-N_SAMPLED_PAIRS // n_learners))
+            gaps = [self._turned_gap(turn, state, inputs, prediction)[0] for turn in turns.T]
+            by_trial = (np.reshape(gap, (-1, n_learners)) ** 2 for gap in gaps)
+            self._keep_sample(np.concatenate(list(by_trial), axis=1))
+            if not self._discrepancy:
+                return
+        spread, inside, signed = (np.zeros(graph.n_learners) for _ in range(3))
         for turn in range(1, n_learners):
-            other = k - k % n_learners + (k + turn) % n_learners
-            turned = type(state)(*(field[other] for field in state))
-            gap = prediction.y_hat - self._algorithm.predict(turned, inputs).y_hat
+            each = np.full(self._network.n_trials, turn)
+            gap, other = self._turned_gap(each, state, inputs, prediction)
             spread += gap**2
             inside += np.where(graph.component[other] == graph.component, gap**2, 0)
             if self._discrepancy:
-                signed += np.where(self._are_neighbors(k, other), gap, 0)
-        self._records.row("spread")[:] = spread
-        self._records.row("inside")[:] = inside
-        self._records.row("gaps")[:] = signed**2
+                signed += np.where(self._are_neighbors(other), gap, 0)
+        if self._cv == "exact":
+            self._records.row("spread")[:] = spread
+            self._records.row("inside")[:] = inside
+        if self._discrepancy:
+            self._records.row("gaps")[:] = signed**2
 
-    def _are_neighbors(self, k: Ints, other: Ints) -> Any:
+    def _turned_gap(
+        self, turns: Ints, state: Any, inputs: Inputs, prediction: Prediction
+    ) -> tuple[Floats, Ints]:
+        """f_k(x_k) − f_ℓ(x_k), and ℓ, the learner ``turn`` places on in k's trial: (B·K,)."""
+        n_learners = self._network.n_learners
+        k = np.arange(self._network.graph.n_learners)
+        other = k - k % n_learners + (k + np.repeat(turns, n_learners)) % n_learners
+        turned = type(state)(*(field[other] for field in state))
+        return prediction.y_hat - self._algorithm.predict(turned, inputs).y_hat, other
+
+    def _are_neighbors(self, other: Ints) -> Any:
         graph = self._network.graph
         keys = graph.sources * graph.n_learners + graph.indices
-        return np.isin(k * graph.n_learners + other, keys)
+        return np.isin(np.arange(graph.n_learners) * graph.n_learners + other, keys)

@@ -6,6 +6,7 @@ import numpy as np
 
 from domkl.algorithms.base import Algorithm, Delivery, Net
 from domkl.core.exchange import neighbor_gap, neighbor_sum, total_sum, weighted_mean
+from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph, disjoint_union
 from domkl.typing import Array
 
@@ -30,13 +31,16 @@ class Network:
     def deliver(self, algorithm: Algorithm, message: Any) -> Any:
         """Give what is heard of a message, a tuple of the message's own type."""
         exchange = algorithm.exchange
-        heard = (
-            self._deliver(field, exchange[field], getattr(message, field))
-            for field in message._fields
-        )
+        if set(exchange) != set(message._fields):
+            raise ParameterError(
+                f"exchange must name the message's fields {', '.join(message._fields)},"
+                f" got {', '.join(exchange) or 'none'}"
+            )
+        heard = [self._deliver(f, exchange[f], getattr(message, f)) for f in message._fields]
         return type(message)(*heard)
 
     def _deliver(self, field: str, delivery: Delivery, said: Array) -> Array:
+        said = np.ascontiguousarray(said)
         if field not in self._room:
             self._room[field] = np.empty_like(said)
         heard = self._room[field]

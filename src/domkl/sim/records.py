@@ -4,7 +4,8 @@ import numpy as np
 
 from domkl.typing import Floats
 
-CHUNK = 256  # rounds
+MOST_ROUNDS = 256  # of a chunk
+MOST_VALUES = 2_000_000  # of a name's rows in a chunk
 
 
 class Records:
@@ -15,11 +16,14 @@ class Records:
     ``inside``, over the learner's component; ``gaps``, the squared discrepancy to neighbors.
     """
 
-    def __init__(self, n_trials: int, n_learners: int, kept: tuple[str, ...]) -> None:
-        names = ("predictions", "targets", "spread", "inside", "gaps")
-        self._rows: dict[str, Floats] = {
-            name: np.zeros((CHUNK, n_trials * n_learners)) for name in names
-        }
+    def __init__(
+        self, n_trials: int, n_learners: int, kept: tuple[str, ...], is_measured: bool
+    ) -> None:
+        n_rows = n_trials * n_learners
+        self._chunk = max(1, min(MOST_ROUNDS, MOST_VALUES // n_rows))
+        measured = ("spread", "inside") if is_measured else ()
+        names = {"predictions", "targets", *measured, *kept}
+        self._rows: dict[str, Floats] = {name: np.zeros((self._chunk, n_rows)) for name in names}
         self._shape = (n_trials, n_learners)
         self._kept: dict[str, list[Floats]] = {name: [] for name in kept}
         self._error: list[Floats] = []
@@ -43,20 +47,21 @@ class Records:
     @property
     def n_free(self) -> int:
         """Rows that can be had at once."""
-        return CHUNK - self._filled
+        return self._chunk - self._filled
 
     def end_rounds(self, n_rounds: int = 1) -> None:
         """Go on to the next rows."""
         self._filled += n_rounds
         self.n_rounds += n_rounds
-        if self._filled == CHUNK:
+        if self._filled == self._chunk:
             self._reduce()
 
     def _reduce(self) -> None:
         rows = {name: values[: self._filled] for name, values in self._rows.items()}
         self._error.append(self._over_trials((rows["predictions"] - rows["targets"]) ** 2))
-        partners = max(self._shape[1] - 1, 1)
-        self._disagreement.append(self._over_trials(rows["spread"]) / partners)
+        if "spread" in rows:
+            partners = max(self._shape[1] - 1, 1)
+            self._disagreement.append(self._over_trials(rows["spread"]) / partners)
         for name, chunks in self._kept.items():
             chunks.append(rows[name].copy())
         self._filled = 0
@@ -69,7 +74,9 @@ class Records:
         return self._joined(self._error).T
 
     def disagreement(self) -> Floats:
-        """Mean over ordered pairs of learners of each round, (B, T)."""
+        """Mean over ordered pairs of learners of each round, (B, T); NaN if not measured."""
+        if "spread" not in self._rows:
+            return np.full((self._shape[0], self.n_rounds), np.nan)
         return self._joined(self._disagreement).T
 
     def kept(self, name: str) -> Floats | None:

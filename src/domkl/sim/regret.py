@@ -7,7 +7,7 @@ from domkl import checks
 from domkl.core.features import RandomFeatures
 from domkl.core.hindsight import best_in_hindsight
 from domkl.core.losses import Loss, Squared
-from domkl.errors import DataError
+from domkl.errors import DataError, ParameterError
 from domkl.metrics.regret import Regret, cumulative_regret
 from domkl.sim.result import Run
 
@@ -25,7 +25,7 @@ def regret(
 
     The comparators θ*_p minimise the sum of all learners' losses over the first ``n_rounds``
     rounds, all by default, eq. (26); the graph is taken as connected. The run must have been made
-    with ``discrepancy=True``.
+    with ``discrepancy=True``. ``loss`` is the one that the run learned by, unless given.
 
     Examples
     --------
@@ -44,12 +44,16 @@ def regret(
             "run must be of one trial, with predictions, and made with discrepancy=True"
         )
     if run.predictions.shape != targets.shape:
+        shape = run.predictions.shape
+        raise DataError(f"y must have shape {shape} as the run's predictions, got {targets.shape}")
+    if inputs.shape != (*targets.shape, features.n_inputs):
         raise DataError(
-            f"y must have shape {run.predictions.shape} as the run's predictions,"
-            f" got {targets.shape}"
+            f"X must have shape {(*targets.shape, features.n_inputs)}, got {inputs.shape}"
         )
     n = len(targets) if n_rounds is None else checks.whole("n_rounds", n_rounds, 1)
-    inputs, targets, loss = inputs[:n], targets[:n], loss if loss is not None else Squared()
+    if n > len(targets):
+        raise ParameterError(f"n_rounds must be at most {len(targets)}, got {n}")
+    inputs, targets, loss = inputs[:n], targets[:n], loss or run.loss or Squared()
     z = features(inputs)  # (T, K, P, D)
     best = []
     for p in range(features.n_kernels):

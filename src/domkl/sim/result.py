@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from domkl.algorithms.base import Algorithm
+from domkl.core.losses import Loss
 from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
 from domkl.sim.engine import Cell, Options
@@ -23,12 +25,15 @@ class Run:
         connected or not. `with_paper_start` puts MSE(1) = CV(1) = 1 in. ``cv`` is NaN when off.
     cv_mode : "exact", "sampled" or "off"
     cv_error : (T,)
-        Standard error of a sampled ``cv``; 0 when exact.
+        Standard error of a sampled ``cv``; 0 when exact, NaN when off.
     predictions : (T, K) or None
     theta : (K, P, D) or None
-        Final parameters; None for an algorithm that has none.
+        Final θ; None for an algorithm that has none. Of the diffusion ones this is θ as the last
+        step left it; they predict with ψ, which is ``state.combined``.
     weights : (K, P) or None
         Final combination of the kernels.
+    loss
+        The loss it learned by; None for an algorithm that has none.
     state
         The final state, a NamedTuple of arrays over all trials' learners. Pass it to `simulate`
         to go on from there; ``numpy.savez(file, **run.state._asdict())`` keeps it.
@@ -45,6 +50,7 @@ class Run:
     predictions: Floats | None
     theta: Array | None
     weights: Floats | None
+    loss: Loss | None
     state: Any
     component: Ints
     discrepancy: Floats | None
@@ -84,8 +90,9 @@ class Run:
         return f"Run({trials}{self.mse.shape[-1]} rounds, mse={mse:.4g}, cv={cv:.4g})"
 
 
-def collect(cells: list[Cell], functions: list[Any], options: Options) -> Run:
+def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
     """Join the cells' trials into one Run with a trial axis."""
+    functions = [algorithm.function(cell.state) for cell in cells]
     graphs = [graph for cell in cells for graph in cell.graphs]
     n_learners = graphs[0].n_learners
     component = np.stack([graph.component for graph in graphs])
@@ -101,6 +108,7 @@ def collect(cells: list[Cell], functions: list[Any], options: Options) -> Run:
         predictions=predictions,
         theta=_final([getattr(cell.state, "theta", None) for cell in cells], n_learners),
         weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
+        loss=algorithm.loss,
         state=_joined_state([cell.state for cell in cells]),
         component=component,
         discrepancy=gaps,
@@ -117,12 +125,12 @@ def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
         rounds = np.arange(1, mean.shape[1] + 1)
         return running_average(mean, axis=1), np.sqrt(running_average(variance, axis=1) / rounds)
     mean = running_average(_records(cells, "disagreement"), axis=1)
-    return (np.full_like(mean, np.nan) if mode == "off" else mean), np.zeros_like(mean)
+    return mean, np.zeros_like(mean) if mode == "exact" else np.full_like(mean, np.nan)
 
 
 def single(run: Run) -> Run:
     """Drop the trial axis of a Run with one trial."""
-    keep = ("cv_mode", "state")
+    keep = ("cv_mode", "loss", "state")
     values = {item.name: getattr(run, item.name) for item in fields(run)}
     return Run(
         **{
@@ -137,10 +145,11 @@ def split_state(state: Any, templates: list[Any]) -> list[Any]:
     cut = []
     for name, values, *parts in zip(templates[0]._fields, state, *templates, strict=True):
         lengths = [len(part) for part in parts]
-        if (sum(lengths), *parts[0].shape[1:]) != values.shape:
+        shape, dtype = (sum(lengths), *parts[0].shape[1:]), parts[0].dtype
+        if getattr(values, "shape", None) != shape or values.dtype != dtype:
+            got = f"{np.shape(values)} of {getattr(values, 'dtype', type(values).__name__)}"
             raise ParameterError(
-                f"state.{name} must have shape {(sum(lengths), *parts[0].shape[1:])} for these"
-                f" trials, got {values.shape}"
+                f"state.{name} must have shape {shape} of {dtype} for these trials, got {got}"
             )
         cut.append([part.copy() for part in np.split(values, np.cumsum(lengths)[:-1])])
     return [type(state)(*parts) for parts in zip(*cut, strict=True)]

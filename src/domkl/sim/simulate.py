@@ -88,7 +88,7 @@ def simulate(
     (True, (200, 3), (3, 2, 100))
     """
     trials = as_trials(graph, features)
-    check_algorithm(algorithm, trials)
+    check_algorithm(algorithm, trials, dtype)
     stream = as_stream(X, y, trials, algorithm)
     options = _options(trials, stream, cv, dtype, discrepancy, keep_predictions, seed)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
@@ -108,10 +108,10 @@ def simulate(
 
     n_rounds = stream.n_rounds
     total = None if n_rounds is None else n_rounds * len(trials.graphs)
-    run_all(job, cells, threads, total, progress)
+    run_all(job, cells, threads, total, progress, is_inline=stream.arrays is None)
     if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
-    run = collect(cells, [algorithm.function(cell.state) for cell in cells], options)
+    run = collect(cells, algorithm, options)
     return run if trials.is_batch else single(run)
 
 
@@ -142,8 +142,8 @@ def _is_chain(algorithm: Algorithm, trials: Trials, stream: Stream, options: Opt
     """Whether compiled rounds will do: a chain, arrays, and nothing measured but an exact cv."""
     if stream.arrays is None or options.cv == "sampled" or "gaps" in options.kept:
         return False
-    first = Cell(trials.graphs[:1], trials.maps[:1])
-    return algorithm.chain(first_state(first, algorithm, options.dtype)) is not None
+    smallest = Cell([Graph.empty(1)], trials.maps[:1])
+    return algorithm.chain(first_state(smallest, algorithm, options.dtype)) is not None
 
 
 def _n_cells(trials: Trials, stream: Stream, options: Options, threads: int, is_chain: bool) -> int:
@@ -163,7 +163,9 @@ def _n_cells(trials: Trials, stream: Stream, options: Options, threads: int, is_
 def _cells(trials: Trials, n_cells: int) -> list[Cell]:
     graphs, maps, _ = trials
     places = np.array_split(np.arange(len(graphs)), n_cells)
-    return [Cell([graphs[b] for b in part], [maps[b] for b in part]) for part in places]
+    return [
+        Cell([graphs[b] for b in part], [maps[b] for b in part], int(part[0])) for part in places
+    ]
 
 
 def _resume(cells: list[Cell], algorithm: Algorithm, state: Any, options: Options) -> None:
