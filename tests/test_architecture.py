@@ -22,7 +22,7 @@ LEVEL = {
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba"},
     "experiments": {"numpy", "matplotlib"},
-    "cli": {"tqdm"},
+    "cli": {"numpy", "tqdm"},
 }
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 

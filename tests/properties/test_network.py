@@ -130,7 +130,7 @@ def test_a_tree_hears_every_loss_once_after_its_distance():
 
 
 def test_on_a_ring_of_six_messages_count_double():
-    """Remark 3 allows cycles longer than T: a ring of six counts some losses twice at T = 5."""
+    """Remark 3 allows cycles longer than T: a ring of six counts losses twice from T = 4 on."""
     graph = domkl.Graph.ring(6)
     loss, inbox = np.zeros((6, 1)), np.zeros((12, 1))
     for t in range(1, 6):
@@ -146,12 +146,12 @@ def test_on_a_ring_of_six_messages_count_double():
 
 @pytest.mark.parametrize(
     ("algorithm", "budget"),
-    [(domkl.DOMKL(), 2e-5), (domkl.RFFDOMKL(), 2e-5), (domkl.COMKL(), 2e-5)],
+    [(domkl.DOMKL(), 2e-5), (domkl.RFFDOMKL(), 2e-6), (domkl.COMKL(), 2e-6)],
     ids=["domkl", "rff-domkl", "comkl"],
 )
 def test_float32_stays_near_float64(algorithm, budget):
-    """Over 600 rounds, the paper's bank: predictions of order 1 differ by less than the budget."""
-    X, y = stream(1, n_rounds=600, n_learners=10)
+    """Over 6000 rounds, the paper's bank: predictions of order 1 differ by less than the budget."""
+    X, y = stream(1, n_rounds=6000, n_learners=10)
     graph = domkl.Graph.random(10, 0.25, seed=1)
     paper = domkl.RandomFeatures.draw(domkl.gaussian_bank(), 3, 50, seed=1)
     double = domkl.simulate(algorithm, X, y, graph, paper)

@@ -7,9 +7,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import domkl
 from domkl.cli import simulate
+from domkl.cli.interrupts import Interrupts
 from domkl.errors import DataError, DomklError
 
 COMMANDS = {"simulate": simulate}
@@ -37,20 +39,38 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     args = parser().parse_args(argv)
-    try:
-        code = int(args.run(args))
-        sys.stdout.flush()
-        return code
-    except KeyboardInterrupt:
-        print("interrupted; nothing was written", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except DomklError as error:
-        print(f"domkl: error: {error}", file=sys.stderr)
-        return 3 if isinstance(error, DataError) else 2
+    with Interrupts() as interrupts:
+        args.interrupts = interrupts
+        try:
+            code = int(args.run(args))
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        except (Exception, KeyboardInterrupt) as error:
+            # once interrupted, whatever else went wrong is a consequence
+            if interrupts.is_set or isinstance(error, KeyboardInterrupt):
+                print("interrupted", file=sys.stderr)
+                return 130
+            if not isinstance(error, (DomklError, OSError)):
+                raise
+            print(f"domkl: error: {error}", file=sys.stderr)
+            return 3 if isinstance(error, DataError) else 2
+
+
+def entry() -> None:
+    """Be the process: run `main` and leave, at once when interrupted."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a plus-minus
+    code = main()
+    if code == 130:  # threads may still compile; they hold nothing that must be kept
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()

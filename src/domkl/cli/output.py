@@ -35,14 +35,13 @@ class Outbox:
 @contextmanager
 def outbox(folder: Path) -> Iterator[Outbox]:
     """Make sure of the folder now, before any work; leave no trace of it if the work fails."""
-    made = [p for p in (folder, *folder.parents) if not p.exists()]
+    made: list[Path] = []
     try:
+        made = [p for p in (folder, *folder.parents) if not p.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         draft = tempfile.TemporaryDirectory(prefix=".domkl-", dir=folder)
     except OSError as error:
-        for path in made:
-            if path.is_dir():
-                path.rmdir()
+        _remove_empty(made)
         raise ParameterError(
             f"out must be a folder that can be written, got {folder}: {error.strerror}"
         ) from None
@@ -50,6 +49,10 @@ def outbox(folder: Path) -> Iterator[Outbox]:
         with draft as name:
             yield Outbox(folder, Path(name))
     finally:
-        for path in made:
-            if path.is_dir() and not any(path.iterdir()):
-                path.rmdir()
+        _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    for path in folders:
+        if path.is_dir() and not any(path.iterdir()):
+            path.rmdir()

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from domkl.cli.source import PARTITION_NAMES, Source, add_data_arguments, read_source
 from domkl.errors import ParameterError
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
     from domkl.experiments.compare import Outcome, Setting
-    from domkl.typing import Floats
 
 SUMMARY = "run the learners on a stream and compare them"
 DESCRIPTION = """\
@@ -33,46 +33,9 @@ units) and writes the curves as PNG and CSV and the results as JSON.
 NAMES = ("domkl", "dokl", "comkl", "rff-dokl", "rff-domkl", "alone", "last-value")
 
 
-class Source(NamedTuple):
-    """A stream before it is dealt."""
-
-    name: str
-    X: "Floats"  # (N, d)
-    y: "Floats"  # (N,)
-    is_series: bool
-    note: str
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    data = parser.add_argument_group("data")
-    data.add_argument(
-        "--data",
-        metavar="NAME",
-        choices=("traffic", "temperature"),
-        help="a series that ships with domkl: traffic or temperature (default: traffic)",
-    )
-    data.add_argument("--csv", metavar="FILE", type=Path, help="a CSV file with a header, or .gz")
-    data.add_argument("--target", metavar="COLUMN", help="of a table: the column to predict")
-    data.add_argument(
-        "--drop", metavar="COLUMN", action="append", default=[], help="of a table: not an input"
-    )
-    data.add_argument("--series", metavar="COLUMN", help="of a time series: its column")
-    data.add_argument(
-        "--lags", metavar="S", type=int, default=5, help="inputs of a time series (default: 5)"
-    )
-    data.add_argument(
-        "--missing",
-        choices=("error", "drop"),
-        default="error",
-        help="what to do with rows that have empty cells (default: error)",
-    )
-    data.add_argument(
-        "--scale",
-        choices=("minmax", "authors", "none"),
-        default="minmax",
-        help="(v - min)/(max - min), (v - min)/max, or nothing (default: minmax)",
-    )
+    add_data_arguments(parser)
     network = parser.add_argument_group("network and trials")
     network.add_argument("--learners", metavar="K", type=int, default=10, help="default: 10")
     network.add_argument(
@@ -80,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     network.add_argument(
         "--partition",
-        choices=("interleaved", "blocks"),
+        choices=PARTITION_NAMES,
         default="interleaved",
         help="how samples are dealt to learners (default: interleaved)",
     )
@@ -113,39 +76,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     output = parser.add_argument_group("output")
     output.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path("domkl-out"), help="default: domkl-out"
+        "--out", metavar="DIR", default="domkl-out", help="folder (default: domkl-out)"
     )
     output.add_argument("--json", action="store_true", help="print the results as one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
+    import numpy as np
+
     from domkl.cli.output import outbox
     from domkl.data.streams import deal
     from domkl.experiments import report
-    from domkl.experiments.compare import compare, compile_for
+    from domkl.experiments.compare import compare, compile_for, draw_graphs
 
     setting, algorithms = _setting(args), _algorithms(args)
-    source = _source(args)
+    source = read_source(args)
     if "last-value" in algorithms and source.is_series:
         algorithms["last-value"] = replace(algorithms["last-value"], newest_lag=0)  # type: ignore[type-var]
     X, y = deal(source.X, source.y, setting.n_learners, args.partition)
-    with outbox(args.out) as box:
-        title = _title(source, setting, y.shape[0])
+    title = _title(source, setting, y.shape[0])
+    with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {source.note}", file=sys.stderr)
+        graphs = draw_graphs(setting)
         with _note_after(1.0, "compiling; this takes some 20 s, once"):
             compile_for(algorithms, X, y, setting)
-        with _Bar(len(algorithms), y.shape[0] * setting.n_trials) as bar:
-            outcomes = compare(algorithms, X, y, setting, bar.update)
-        records = report.as_records(source.name, outcomes, setting, args.scale)
+        with _Bar(len(algorithms), len(y) * setting.n_trials, args.interrupts) as bar:
+            outcomes = compare(algorithms, X, y, graphs, setting, bar.update)
+        records = report.as_records(outcomes, setting, source.facts)
         box.add(".png", lambda path: report.write_figure(path, outcomes, title))
         box.add(".csv", lambda path: report.write_curves(path, outcomes))
         box.add(".json", lambda path: report.write_json(path, records))
+        args.interrupts.check()
         paths = box.publish("simulate")
     _print(outcomes, records, args.json)
     for path in paths:
         print(f"wrote {path}", file=sys.stderr)
     return 0
+
+
+def _folder(given: str) -> Path:
+    if not given:
+        raise ParameterError("out must name a folder, got ''")
+    return Path(given)
 
 
 def _setting(args: argparse.Namespace) -> "Setting":
@@ -171,45 +144,21 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g, "step": args.step}
     given = {name: value for name, value in given.items() if value is not None}
     chosen: dict[str, Algorithm] = {}
+    unused = set(given)
     for name in dict.fromkeys(args.algorithm or ALGORITHMS):
         algorithm = ALGORITHMS[name]()
-        if isinstance(algorithm, Alone):
-            chosen[name] = Alone(_with(algorithm.algorithm, given))
-        else:
-            chosen[name] = _with(algorithm, given)
+        inner: Any = algorithm.algorithm if isinstance(algorithm, Alone) else algorithm
+        known = {field.name for field in fields(inner)} & given.keys()
+        inner = replace(inner, **{parameter: given[parameter] for parameter in known})
+        chosen[name] = Alone(inner) if isinstance(algorithm, Alone) else inner
+        unused -= known
+    if args.bandwidth is not None and not any(a.single_kernel for a in chosen.values()):
+        unused.add("bandwidth")
+    if unused:
+        raise ParameterError(
+            f"{min(unused)} is a parameter of none of the chosen algorithms, {', '.join(chosen)}"
+        )
     return chosen
-
-
-def _with(algorithm: Any, given: dict[str, float]) -> Any:
-    known = {field.name for field in fields(algorithm)}
-    return replace(algorithm, **{name: v for name, v in given.items() if name in known})
-
-
-def _source(args: argparse.Namespace) -> Source:
-    from domkl.data.loaders import load_series, load_table, read_columns
-    from domkl.data.streams import embed, scaled
-
-    if args.csv is None:
-        if args.target is not None or args.series is not None:
-            raise ParameterError("--target and --series need a --csv file")
-        name = args.data or "traffic"
-        series = load_series(name)
-        X, y = embed(scaled(series.values, args.scale).values, args.lags)
-        return Source(name, X, y, True, f"{series.note}; scale {args.scale}")
-    if args.data is not None:
-        raise ParameterError("--data and --csv exclude each other")
-    if (args.target is None) == (args.series is None):
-        raise ParameterError("--csv needs one of --target (a table) and --series (a time series)")
-    if args.series is not None:
-        values, n_dropped = read_columns(args.csv, [args.series], missing=args.missing)
-        X, y = embed(scaled(values[:, 0], args.scale).values, args.lags)
-    else:
-        table = load_table(args.csv, args.target, drop=args.drop, missing=args.missing)
-        n_dropped = table.n_dropped
-        X, y = scaled(table.X, args.scale).values, scaled(table.y, args.scale).values
-    left_out = f"{n_dropped} rows with empty cells left out; " if n_dropped else ""
-    note = f"{left_out}scale {args.scale}"
-    return Source(args.csv.name, X, y, args.series is not None, note)
 
 
 def _title(source: Source, setting: "Setting", n_rounds: int) -> str:
@@ -226,10 +175,13 @@ def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None
         print(json.dumps({"results": records}, allow_nan=False))
         return
     print(report.as_table(outcomes))
-    single = next((o for o in outcomes if len(o.bandwidths) > 1), None)
-    if single is not None:
-        shares = " and ".join(f"{b:g}" for b in single.bandwidths)
-        print(f"dokl and rff-dokl: sigma^2 = {shares}, an equal share of the trials each.")
+    for outcome in outcomes:
+        if outcome.shares:
+            each = ", ".join(f"{bandwidth:g} in {n}" for bandwidth, n in outcome.shares)
+            print(f"{outcome.algorithm}: sigma^2 = {each} of the trials")
+        if outcome.n_diverged:
+            n = f"{outcome.n_diverged} of {len(outcome.mse)}"
+            print(f"{outcome.algorithm} diverged in {n} trials", file=sys.stderr)
 
 
 @contextmanager
@@ -247,10 +199,10 @@ def _note_after(seconds: float, note: str) -> Iterator[None]:
 class _Bar:
     """A progress bar with an estimate, on standard error, over all algorithms."""
 
-    def __init__(self, n_algorithms: int, per_algorithm: int) -> None:
+    def __init__(self, n_algorithms: int, per_algorithm: int, interrupts: Any) -> None:
         from tqdm import tqdm
 
-        self._per_algorithm = per_algorithm
+        self._interrupts = interrupts
         self._finished: dict[str, int] = {}
         self._bar = tqdm(
             total=n_algorithms * per_algorithm,
@@ -263,6 +215,7 @@ class _Bar:
         )
 
     def update(self, name: str, done: int, total: int | None) -> None:
+        self._interrupts.check()
         self._bar.set_description(name, refresh=False)
         self._finished[name] = done
         self._bar.update(sum(self._finished.values()) - self._bar.n)

@@ -38,6 +38,8 @@ class Setting:
         checks.fraction("connect", self.connection)
         checks.whole("trials", self.n_trials, 1)
         checks.whole("frequencies", self.n_frequencies, 1)
+        if self.threads is not None:
+            checks.whole("threads", self.threads, 1)
         for bandwidth in self.bandwidths:
             checks.positive("bandwidth", bandwidth)
 
@@ -48,7 +50,7 @@ class Outcome:
 
     algorithm: str
     parameters: dict[str, Any]
-    bandwidths: tuple[float, ...]  # of a single-kernel algorithm, by share of the trials
+    shares: tuple[tuple[float, int], ...]  # of a single-kernel algorithm: bandwidth, trials
     mse: Floats  # (B, T)
     cv: Floats  # (B, T)
     cv_mode: str
@@ -58,29 +60,35 @@ class Outcome:
         """Mean over trials of a curve's last value, with its interval."""
         return interval(getattr(self, curve)[:, -1])
 
+    @property
+    def n_diverged(self) -> int:
+        """Trials that end with over a thousand times the error of the first round, or none."""
+        return int(np.sum(~(self.mse[:, -1] <= 1000 * self.mse[:, 0] + 1)))
+
 
 Progress = Callable[[str, int, int | None], None]
+
+
+def draw_graphs(setting: Setting) -> list[Graph]:
+    """A connected random graph for each trial."""
+    seeds = (rng.child(setting.seed, "graph", b) for b in range(setting.n_trials))
+    return [Graph.random(setting.n_learners, setting.connection, seed=seed) for seed in seeds]
 
 
 def compare(
     algorithms: dict[str, Algorithm],
     X: Floats,
     y: Floats,
+    graphs: list[Graph],
     setting: Setting,
     progress: Progress | None = None,
 ) -> list[Outcome]:
     """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
 
-    A trial is a connected random graph and a draw of the features; both are the same for all
-    algorithms with many kernels, so that differences between them can be paired. Call
-    `compile_for` first where times matter.
+    A trial is a graph and a draw of the features; both are the same for all algorithms with many
+    kernels, so that differences between them can be paired. Call `compile_for` first where times
+    matter.
     """
-    graphs = [
-        Graph.random(
-            setting.n_learners, setting.connection, seed=rng.child(setting.seed, "graph", b)
-        )
-        for b in range(setting.n_trials)
-    ]
     outcomes = []
     for name, algorithm in algorithms.items():
         shares = _shares(algorithm, setting)
@@ -124,7 +132,7 @@ def _run(
         algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
     )
     seconds = time.perf_counter() - start
-    used = tuple(bandwidth for bandwidth, _ in shares if bandwidth is not None)
+    used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
     return Outcome(name, _parameters(algorithm), used, run.mse, run.cv, run.cv_mode, seconds)
 
 
@@ -139,9 +147,8 @@ def _features(
 def _parameters(algorithm: Algorithm) -> dict[str, Any]:
     inner = getattr(algorithm, "algorithm", algorithm)
     return {
-        key: value
+        key: value if isinstance(value, (int, float, str)) or value is None else repr(value)
         for key, value in vars(inner).items()
-        if isinstance(value, (int, float, str)) or value is None
     }
 
 

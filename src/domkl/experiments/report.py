@@ -24,33 +24,35 @@ COLORS = {
 DASHES = {"dokl": "--", "rff-dokl": "--", "alone": ":", "last-value": "-."}
 
 
-def as_records(data: str, outcomes: list[Outcome], setting: Setting, scale: str) -> list[Any]:
-    """One JSON-ready record per algorithm; what is not finite becomes null."""
+def as_records(outcomes: list[Outcome], setting: Setting, source: dict[str, Any]) -> list[Any]:
+    """One JSON-ready record per algorithm, ``source`` in each; what is not finite becomes null."""
     return [
         {
-            "data": data,
+            "data": source["data"],
             "algorithm": outcome.algorithm,
             "learners": setting.n_learners,
             "rounds": outcome.mse.shape[1],
             "trials": len(outcome.mse),
-            "mse": _finite(outcome.final("mse").mean),
-            "mse_low": _finite(outcome.final("mse").low),
-            "mse_high": _finite(outcome.final("mse").high),
-            "cv": _finite(outcome.final("cv").mean),
-            "cv_low": _finite(outcome.final("cv").low),
-            "cv_high": _finite(outcome.final("cv").high),
+            **_interval("mse", outcome),
+            **_interval("cv", outcome),
             "cv_mode": outcome.cv_mode,
             "seconds": round(outcome.seconds, 3),
+            "diverged": outcome.n_diverged,
             "parameters": outcome.parameters,
-            "bandwidths": list(outcome.bandwidths),
+            "bandwidths": [bandwidth for bandwidth, _ in outcome.shares],
             "connect": setting.connection,
             "frequencies": setting.n_frequencies,
-            "scale": scale,
             "seed": setting.seed,
             "dtype": setting.dtype,
+            **source,
         }
         for outcome in outcomes
     ]
+
+
+def _interval(curve: str, outcome: Outcome) -> dict[str, float | None]:
+    mean, low, high = map(_finite, outcome.final(curve))
+    return {curve: mean, f"{curve}_low": low, f"{curve}_high": high}
 
 
 def _finite(value: Any) -> float | None:
@@ -117,13 +119,16 @@ def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
         axis.spines[["top", "right"]].set_visible(False)
         if any(drawn):
             axis.set_yscale("log")
-        zero = [o.algorithm for o, shown in zip(outcomes, drawn, strict=True) if not shown]
-        if zero:
-            note = f"0 throughout: {', '.join(zero)}"
-            axis.text(0.02, 0.02, note, transform=axis.transAxes, fontsize=9, color="0.35")
+        hidden = [o for o, shown in zip(outcomes, drawn, strict=True) if not shown]
+        notes = {
+            "0 throughout": [o.algorithm for o in hidden if not getattr(o, curve).any()],
+            "no finite value": [o.algorithm for o in hidden if getattr(o, curve).any()],
+        }
+        text = "\n".join(f"{note}: {', '.join(names)}" for note, names in notes.items() if names)
+        axis.text(0.02, 0.02, text, transform=axis.transAxes, fontsize=9, color="0.35")
     handles, names = axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside right center", frameon=False)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(title, fontsize=11, parse_math=False)
     figure.savefig(path, dpi=150, format="png")
     plt.close(figure)
 

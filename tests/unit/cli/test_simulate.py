@@ -1,5 +1,6 @@
 """The main job as a user meets it: outputs, errors, interruption."""
 
+import contextlib
 import csv
 import json
 import os
@@ -34,7 +35,8 @@ def test_all_algorithms_on_the_shipped_series(here, capsys):
     names = ["domkl", "dokl", "comkl", "rff-dokl", "rff-domkl", "alone", "last-value"]
     assert [line.split()[0] for line in out.splitlines()[2:9]] == names
     assert "the first 6500 values" in err
-    assert "scale minmax" in err
+    assert "scale minmax: (v - 125)/7092 of all values" in err
+    assert "dokl: sigma^2 = 0.001 in 1, 1000 in 1 of the trials" in out
     found = sorted(p.name for p in Path("domkl-out").iterdir())
     assert found == ["simulate-001.csv", "simulate-001.json", "simulate-001.png"]
     assert Path("domkl-out/simulate-001.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -100,10 +102,52 @@ def test_parameters_reach_their_algorithms(here, capsys):
     assert found["dokl"]["bandwidths"] == [2]
 
 
+def test_the_defaults_are_the_papers(here):
+    """(43) divided by M where eq. (5) asks for it; K, α_c, s and the trials of the main job."""
+    from domkl.algorithms.registry import ALGORITHMS
+    from domkl.cli.main import parser
+    from domkl.cli.simulate import NAMES
+    from domkl.cli.source import PARTITION_NAMES, SCALE_NAMES
+    from domkl.data.streams import PARTITIONS, SCALES
+
+    args = parser().parse_args(["simulate"])
+    assert (args.learners, args.connect, args.trials, args.frequencies) == (10, 0.25, 20, 50)
+    domkl_ = ALGORITHMS["domkl"]()
+    assert (domkl_.rho, domkl_.eta_l, domkl_.eta_g) == (100 / 50, 10 / 50, 10)
+    assert tuple(ALGORITHMS) == NAMES
+    assert (SCALE_NAMES, PARTITION_NAMES) == (SCALES, PARTITIONS)
+
+
 def test_one_learner_and_one_trial(here, capsys):
     table = ["--csv", "table.csv", "--target", "price"]
     assert run(*table, "--learners", "1", "--trials", "1") == 0
     assert "last-value" in capsys.readouterr().out
+
+
+def test_records_say_how_the_data_were_made(here, capsys):
+    Path("table.csv").rename("$\\odd$.csv")  # a name that a figure must not read as mathematics
+    arguments = ["--csv", "$\\odd$.csv", "--target", "price", "--drop", "a", "--json"]
+    assert run(*arguments, "--algorithm", "comkl", "--partition", "blocks") == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["partition"] == "blocks"
+    assert result["drop"] == ["a"]
+    assert (result["scale"], result["target_offset"], result["target_divisor"]) == ("minmax", 0, 10)
+    assert result["parameters"] == {"step": 0.5, "eta_g": 10.0, "loss": "Squared()"}
+
+
+def test_a_run_that_diverges_says_so(here, capsys):
+    arguments = ["--csv", "table.csv", "--target", "price", "--step", "1e6", "--json"]
+    assert run(*arguments, "--algorithm", "rff-domkl", "--algorithm", "last-value") == 0
+    diverged, fine = json.loads(capsys.readouterr().out)["results"]
+    assert diverged["mse"] > 1e100
+    assert diverged["diverged"] == 2
+    assert fine["diverged"] == 0
+
+
+def test_carriage_returns_end_lines(here, capsys):
+    Path("old.csv").write_bytes(Path("table.csv").read_bytes().replace(b"\n", b"\r"))
+    arguments = ["--target", "price", "--algorithm", "last-value"]
+    assert run("--csv", "old.csv", *arguments) == 0
 
 
 BAD = [
@@ -128,6 +172,15 @@ BAD = [
     (["--lags", "7000"], 3, "series must be longer than its 7000 lags"),
     (["--seed", "-1"], 2, "seed must be an integer >= 0"),
     (["--threads", "0"], 2, "threads must be an integer >= 1, got 0"),
+    (["--rho", "1", "--algorithm", "comkl"], 2, "rho is a parameter of none of the chosen"),
+    (["--bandwidth", "1", "--algorithm", "domkl"], 2, "bandwidth is a parameter of none"),
+    (["--csv", "table.csv", "--target", "price", "--lags", "3"], 2, "--lags is for a time series"),
+    (["--drop", "a"], 2, "--drop is for a table"),
+    (["--csv", "quote.csv", "--target", "b"], 3, "is no CSV"),
+    (["--csv", "semi.csv", "--target", "b"], 3, "cells must be separated by commas"),
+    (["--learners", "40", "--connect", "0.01"], 2, "no connected graph of 40 learners"),
+    (["--out", ""], 2, "out must name a folder"),
+    (["--out", "x" * 300], 2, "out must be a folder that can be written"),
     (["--out", "table.csv"], 2, "out must be a folder that can be written"),
     (["--out", "table.csv/deeper"], 2, "out must be a folder that can be written"),
 ]
@@ -137,6 +190,8 @@ BAD = [
 def test_bad_input_is_one_line_and_leaves_nothing(here, capsys, arguments, code, message):
     Path("words.csv").write_text("a,b\nx,1\n")
     Path("gaps.csv").write_text("a,b\n,1\n")
+    Path("quote.csv").write_text('a,b\n"1,2\n')
+    Path("semi.csv").write_text("a;b\n1;2\n")
     before = sorted(here.rglob("*"))
     assert run(*arguments) == code
     out, err = capsys.readouterr()
@@ -194,6 +249,49 @@ def test_ctrl_c_ends_at_once_with_130_and_leaves_nothing(tmp_path, threads):
     assert "Traceback" not in err
     assert out == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_ctrl_c_while_compiling(tmp_path):
+    """In the middle of Numba's work: still 130, no traceback, no file."""
+    command = [sys.executable, "-m", "domkl.cli.main", "simulate", "--algorithm", "domkl"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cold")},
+    )  # fmt: skip
+    for line in process.stderr:
+        if line.startswith("compiling"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert out == ""
+    assert not (tmp_path / "domkl-out").exists()
+
+
+@pytest.mark.slow
+def test_an_interrupt_that_python_swallows_still_counts(here, monkeypatch, capsys):
+    from domkl.experiments import compare as module
+
+    def swallow(*arguments):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(module, "compile_for", swallow)
+    before = sorted(here.rglob("*"))
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 130
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.slow
+def test_a_terminal_without_plus_minus(here):
+    command = [sys.executable, "-m", "domkl.cli.main", "simulate", *SMALL, "--csv", "table.csv"]
+    command += ["--target", "price", "--algorithm", "last-value"]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
+    )
+    assert b"last-value" in done.stdout
 
 
 @pytest.mark.slow

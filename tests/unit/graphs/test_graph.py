@@ -70,7 +70,9 @@ def test_every_pair_can_be_drawn():
     assert graph == Graph.complete(40)
 
 
-@pytest.mark.parametrize(("n", "degree"), [(10, 3), (50, 4), (8, 7), (1000, 4)])
+@pytest.mark.parametrize(
+    ("n", "degree"), [(10, 3), (50, 4), (8, 7), (10, 9), (12, 8), (1000, 4), (5, 4)]
+)
 def test_random_regular(n, degree):
     graph = Graph.random_regular(n, degree, seed=2)
     assert (graph.degree == degree).all()
@@ -124,6 +126,8 @@ def test_a_union_sets_graphs_side_by_side():
         (lambda: Graph.from_edges(3, [(0, 1, 2)]), "pairs of integers"),
         (lambda: Graph.from_edges(3, [(0, 1), (1,)]), "pairs of integers"),
         (lambda: Graph.from_edges(3, [(0.0, 1.5)]), "pairs of integers"),
+        (lambda: Graph.from_edges(3, 5), "pairs of integers"),
+        (lambda: Graph.from_networkx([(0, 1)]), "undirected networkx graph"),
         (lambda: Graph.random(30, 0.01, seed=0, max_draws=10), "no connected graph of 30 learners"),
         (lambda: Graph.from_networkx(networkx.DiGraph([(0, 1)])), "undirected"),
     ],

@@ -83,8 +83,20 @@ def test_the_best_in_hindsight_cannot_be_improved(loss):
     assert total(theta) <= other.fun + 1e-7
 
 
+def test_the_loss_of_the_run_is_the_loss_of_its_regret(case):
+    X, y, features, _ = case
+    graph, loss = domkl.Graph.path(4), domkl.Huber(0.1)
+    run = domkl.simulate(domkl.DOMKL(loss=loss), X, y, graph, features, discrepancy=True)
+    found, given = domkl.regret(run, X, y, features), domkl.regret(run, X, y, features, loss=loss)
+    np.testing.assert_array_equal(found.accuracy, given.accuracy)
+
+
 def test_wrong_calls(case):
     X, y, features, run = case
+    with pytest.raises(domkl.DataError, match=r"X must have shape \(60, 4, 2\)"):
+        domkl.regret(run, X[:10], y, features)
+    with pytest.raises(domkl.ParameterError, match="n_rounds must be at most 60, got 61"):
+        domkl.regret(run, X, y, features, n_rounds=61)
     plain = domkl.simulate(domkl.DOMKL(), X, y, domkl.Graph.path(4), features)
     with pytest.raises(domkl.DataError, match="discrepancy=True"):
         domkl.regret(plain, X, y, features)

@@ -50,6 +50,16 @@ def test_a_sampled_cv_is_near_the_exact_one_and_says_how_near():
     assert other.cv[-1] != sampled.cv[-1]
 
 
+@pytest.mark.parametrize("algorithm", [domkl.DOMKL(), domkl.LastValue()], ids=repr)
+def test_sampled_pairs_belong_to_the_trial_and_not_to_the_thread(algorithm):
+    call = algorithm, X, Y, [GRAPH] * 4, FEATURES
+    one, two = (domkl.simulate(*call, cv="sampled", threads=n) for n in (1, 2))
+    np.testing.assert_array_equal(one.cv, two.cv)
+    assert len(set(one.cv[:, -1])) == 4
+    exact = domkl.simulate(*call)
+    assert (np.abs(one.cv[:, -1] - exact.cv[:, -1]) < 4 * one.cv_error[:, -1]).all()
+
+
 def test_large_networks_are_sampled_by_default_and_off_is_off():
     n = 1001
     inputs, labels = rng.random((2, n, 1)), rng.random((2, n))
@@ -58,6 +68,10 @@ def test_large_networks_are_sampled_by_default_and_off_is_off():
     assert run.cv_mode == "sampled"
     off = domkl.simulate(domkl.DOKL(), inputs, labels, domkl.Graph.ring(n), features, cv="off")
     assert np.isnan(off.cv).all()
+    assert np.isnan(off.cv_error).all()
+    last = domkl.simulate(domkl.LastValue(), inputs, labels, domkl.Graph.ring(n), features)
+    assert last.cv_mode == "sampled"
+    assert last.cv[-1] > 0
     np.testing.assert_array_equal(off.mse, run.mse)
 
 
@@ -130,6 +144,15 @@ def with_value(array, value):
         ({"graph": [GRAPH] * 2, "features": [FEATURES] * 3}, domkl.ParameterError, "equal length"),
         ({"graph": [GRAPH, domkl.Graph.ring(5)]}, domkl.GraphError, r"equal size, got sizes \[5"),
         ({"features": [FEATURES, FEATURES.kernel(0)]}, domkl.ParameterError, "equal shape"),
+        ({"X": X + 0j}, domkl.DataError, "X must hold numbers"),
+        ({"X": X.astype(str)}, domkl.DataError, "X must hold numbers"),
+        ({"X": np.ma.masked_less(X, 0.5)}, domkl.DataError, "X must have no masked values"),
+        ({"algorithm": domkl.LastValue(2)}, domkl.ParameterError, "newest_lag must be below the 2"),
+        (
+            {"algorithm": domkl.DOMKL(rho=1e39), "dtype": "float32"},
+            domkl.ParameterError,
+            "rho must be in .* for float32, got 1e",
+        ),
         ({"cv": "none"}, domkl.ParameterError, "cv must be one of exact, sampled, off"),
         ({"dtype": "float16"}, domkl.ParameterError, "dtype must be one of float64, float32"),
         ({"threads": 0}, domkl.ParameterError, "threads must be an integer >= 1, got 0"),
@@ -158,6 +181,30 @@ def test_a_state_of_other_trials_is_refused():
         domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, state=run.state)
 
 
+def test_a_state_of_another_type_is_refused():
+    run = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES)
+    with pytest.raises(domkl.ParameterError, match=r"of float32 for these trials, got .* float64"):
+        domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, state=run.state, dtype="float32")
+
+
+@pytest.mark.parametrize(
+    ("exchange", "message"),
+    [
+        ({"previous": "average"}, r"exchange\['previous'\] must be one of sum, gap"),
+        ({"theta": "sum"}, "exchange must name the message's fields previous, got theta"),
+    ],
+)
+def test_a_wrong_exchange_is_named(exchange, message):
+    class Chatty(domkl.LastValue):
+        def local_step(self, state, inputs, y, prediction, net):
+            state = type(state)(y.copy())
+            return state, state
+
+    Chatty.exchange = exchange
+    with pytest.raises(domkl.ParameterError, match=message):
+        domkl.simulate(Chatty(), X, Y, GRAPH, FEATURES)
+
+
 @pytest.mark.parametrize(
     ("rounds", "message"),
     [
@@ -184,6 +231,12 @@ def test_bad_rounds(rounds, message):
         (lambda: domkl.COMKL(step=0), "step must be > 0, got 0"),
         (lambda: domkl.RFFDOKL(step=-0.1), "step must be > 0, got -0.1"),
         (lambda: domkl.RFFDOMKL(eta_g=float("inf")), "eta_g must be > 0, got inf"),
+        (lambda: domkl.DOMKL(rho=10**400), "rho must be > 0"),
+        (lambda: domkl.DOMKL(loss="huber"), r"loss must be Squared\(\), .* got 'huber'"),
+        (lambda: domkl.COMKL(loss=domkl.Huber), "loss must be Squared"),
+        (lambda: domkl.RandomFeatures.draw(domkl.Gaussian(), 2, seed=0), "bank must hold"),
+        (lambda: FEATURES([1.0, 2.0], dtype="int32"), "dtype must be one of float64, float32"),
+        (lambda: FEATURES.kernel(1.5), "p must be an integer >= 0, got 1.5"),
         (lambda: domkl.Alone("domkl"), "algorithm must be an Algorithm"),
         (lambda: domkl.LastValue(newest_lag=-1), "newest_lag must be an integer >= 0, got -1"),
         (lambda: domkl.Gaussian(0.0), "bandwidth must be > 0, got 0.0"),
