@@ -4,7 +4,10 @@
  * reduction in double, polynomials in the state's type), same step from the center, same Hedge,
  * same exact CV. A trial's state stays in the second-level cache, as C allows.
  *
- *     cc -O3 -march=native -ffast-math -DREAL=float domkl.c -o domkl -lm
+ * -DBLOCKED=0 is the program as one writes it, one learner after the other; -DBLOCKED=1 lets two
+ * learners share each load in the two heaviest loops, projection and CV.
+ *
+ *     cc -O3 -march=native -ffast-math -DREAL=float -DBLOCKED=0 domkl.c -o domkl -lm
  *     ./domkl INPUT REPEATS    prints, per repeat: microseconds per learner-step, MSE, CV
  *
  * INPUT is written by bench_speed.py: int64 T B K P M d, then double rho eta_l eta_g, X (T,K,d),
@@ -20,6 +23,9 @@
 
 #ifndef REAL
 #define REAL float
+#endif
+#ifndef BLOCKED
+#define BLOCKED 0
 #endif
 typedef REAL real;
 
@@ -40,6 +46,22 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+static void project(double *restrict u, const double *x, const double *restrict turns, int64_t d,
+                    int64_t n) {
+    for (int64_t m = 0; m < n; m++) u[m] = x[0] * turns[m];
+    int64_t j = 1;
+    for (; j + 4 <= d; j += 4) {
+        const double *v0 = turns + j * n, *v1 = v0 + n, *v2 = v1 + n, *v3 = v2 + n;
+        double x0 = x[j], x1 = x[j + 1], x2 = x[j + 2], x3 = x[j + 3];
+        for (int64_t m = 0; m < n; m++)
+            u[m] += x0 * v0[m] + x1 * v1[m] + x2 * v2[m] + x3 * v3[m];
+    }
+    for (; j < d; j++) {
+        const double *v = turns + j * n;
+        for (int64_t m = 0; m < n; m++) u[m] += x[j] * v[m];
+    }
 }
 
 static void project_pair(double *restrict u, double *restrict w, const double *x, const double *y,
@@ -127,7 +149,14 @@ int main(int argc, char **argv) {
             for (int64_t i = 0; i < K * P; i++) q[i] = 1.0 / P;
             for (int64_t t = 0; t < T; t++) {
                 const double *y = Y + t * K;
-                for (int64_t k = 0; k < K; k += 2) {
+                for (int64_t k = 0; k < K && !BLOCKED; k++) {
+                    project(u, X + (t * K + k) * d, turns, d, n_angles);
+                    for (int64_t p = 0; p < P; p++) {
+                        real *zk = z + k * L + p * D;
+                        sincos_turns(u + p * M, zk, zk + M, M, scale);
+                    }
+                }
+                for (int64_t k = 0; k < K && BLOCKED; k += 2) {
                     int64_t l = k + 1 < K ? k + 1 : k;
                     project_pair(u, w, X + (t * K + k) * d, X + (t * K + l) * d, turns, d, n_angles);
                     for (int64_t p = 0; p < P; p++) {
@@ -140,7 +169,10 @@ int main(int argc, char **argv) {
                     real weight = (real)q[i];
                     for (int64_t j = 0; j < D; j++) blend[i * D + j] = weight * theta[i * D + j];
                 }
-                for (int64_t k = 0; k < K; k += 2)
+                for (int64_t k = 0; k < K && !BLOCKED; k++)
+                    for (int64_t l = 0; l < K; l++)
+                        values[k * (K + 1) + l] = dot(z + k * L, blend + l * L, L);
+                for (int64_t k = 0; k < K && BLOCKED; k += 2)
                     for (int64_t l = 0; l < K; l += 2) {
                         int64_t k2 = k + 1 < K ? k + 1 : k, l2 = l + 1 < K ? l + 1 : l;
                         real out[4];

@@ -54,9 +54,16 @@ class Run:
     state: Any
     component: Ints
     discrepancy: Floats | None
-    squared_errors: Floats | None = field(repr=False)  # (T, K), and what CV sums:
+    targets: Floats | None = field(repr=False)  # (T, K), of all trials; and what CV sums:
     pair_sums: Floats | None = field(repr=False)  # Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial
     component_sums: Floats | None = field(repr=False)  # and over k's component
+
+    @cached_property
+    def squared_errors(self) -> Floats | None:
+        """(f_k(x_k) − y_k)² of every round and learner, (T, K)."""
+        if self.predictions is None or self.targets is None:
+            return None
+        return np.asarray((self.predictions - self.targets) ** 2)
 
     @cached_property
     def learner_mse(self) -> Floats | None:
@@ -96,9 +103,10 @@ def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
     graphs = [graph for cell in cells for graph in cell.graphs]
     n_learners = graphs[0].n_learners
     component = np.stack([graph.component for graph in graphs])
-    predictions, targets, spread, inside, gaps = (
-        _kept(cells, name) for name in ("predictions", "targets", "spread", "inside", "gaps")
+    predictions, spread, inside, gaps = (
+        _kept(cells, name) for name in ("predictions", "spread", "inside", "gaps")
     )
+    targets = _kept(cells[:1], "targets")  # the same in every trial
     cv, cv_error = _consensus_violation(cells, options.cv)
     return Run(
         mse=running_average(_records(cells, "squared_error"), axis=1),
@@ -112,7 +120,7 @@ def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
         state=_joined_state([cell.state for cell in cells]),
         component=component,
         discrepancy=gaps,
-        squared_errors=None if predictions is None else (predictions - targets) ** 2,
+        targets=None if targets is None else targets[0],
         pair_sums=spread,
         component_sums=inside,
     )
@@ -130,7 +138,7 @@ def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
 
 def single(run: Run) -> Run:
     """Drop the trial axis of a Run with one trial."""
-    keep = ("cv_mode", "loss", "state")
+    keep = ("cv_mode", "loss", "state", "targets")
     values = {item.name: getattr(run, item.name) for item in fields(run)}
     return Run(
         **{
