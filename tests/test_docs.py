@@ -68,6 +68,11 @@ def test_readme_commands_parse():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_no_placeholder_is_left(page):
+    assert not re.search(r"@[A-Z_]+@|TODO|TBD", page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
     for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if not link.startswith("https://"):

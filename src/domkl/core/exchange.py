@@ -32,8 +32,7 @@ def neighbor_gap(out: Array, values: Array, own: Array, indptr: Ints, indices: I
 
     The same as a sum less degree times own, but each term is the exact opposite of what the
     neighbor computes, rounded or not. So the duals of a network, which sum such terms up, go on
-    summing to zero; by the other way they drift, in float32 by 5e-4 of the predictions over 6000
-    rounds.
+    summing to zero; the other way they drift, in float32, and with them the predictions.
     """
     out = out.reshape(len(out), -1)
     own = own.reshape(len(own), -1)
