@@ -27,6 +27,19 @@ def test_the_norm_is_one(seed, n_inputs, n_frequencies, size):
     np.testing.assert_allclose(np.sum(z**2, axis=-1), 1, rtol=1e-14)
 
 
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@given(seed=st.integers(0, 10**6), n_frequencies=st.sampled_from([50, 200, 800]))
+def test_the_error_shrinks_as_one_over_root_m(kernel, seed, n_frequencies):
+    """A mean of M terms in [-1, 1]: by Hoeffding, one of 100 examples × 20 pairs is off by more
+    than 9/√(2M) with probability below 2000 · 2 exp(-81/4) = 7e-6.
+    """
+    rng = np.random.default_rng(seed)
+    x, other = rng.normal(size=(20, 3)), rng.normal(size=(20, 3))
+    features = domkl.RandomFeatures.draw([kernel], 3, n_frequencies, seed=seed)
+    products = np.sum(features(x)[:, 0] * features(other)[:, 0], axis=-1)
+    assert np.abs(products - kernel(x, other)).max() < 9 / np.sqrt(2 * n_frequencies)
+
+
 @pytest.mark.parametrize(
     ("kernel", "orthogonal"),
     [(kernel, False) for kernel in KERNELS] + [(k, True) for k in KERNELS if k.is_isotropic],

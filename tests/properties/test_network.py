@@ -87,6 +87,42 @@ def test_relabelling_learners_commutes_with_learning(algorithm, graph, seed):
     np.testing.assert_allclose(other.theta, run.theta[order], atol=1e-11)
 
 
+ALL = [domkl.DOMKL(), domkl.RFFDOMKL(), domkl.COMKL(), domkl.Alone(domkl.DOMKL())]
+
+
+@pytest.mark.parametrize("algorithm", ALL, ids=repr)
+@given(graph=networks(), seed=st.integers(0, 10**6), cut=st.integers(1, 14))
+def test_a_run_cut_in_two_is_the_same_run(algorithm, graph, seed, cut):
+    X, y = stream(seed, n_learners=graph.n_learners)
+    whole = domkl.simulate(algorithm, X, y, graph, features)
+    first = domkl.simulate(algorithm, X[:cut], y[:cut], graph, features)
+    rest = domkl.simulate(algorithm, X[cut:], y[cut:], graph, features, state=first.state)
+    np.testing.assert_array_equal(rest.predictions, whole.predictions[cut:])
+    np.testing.assert_array_equal(rest.theta, whole.theta)
+
+
+@pytest.mark.parametrize("algorithm", [a for a in ALL if a != domkl.COMKL()], ids=repr)
+@given(a=networks(), b=networks(), seed=st.integers(0, 10**6))
+def test_networks_side_by_side_do_not_see_each_other(algorithm, a, b, seed):
+    """Two networks as one graph in two parts; only COMKL's server would hear both."""
+    n = a.n_learners
+    both = domkl.Graph.from_edges(n + b.n_learners, [*a.edges.tolist(), *(b.edges + n).tolist()])
+    X, y = stream(seed, n_learners=both.n_learners)
+    whole = domkl.simulate(algorithm, X, y, both, features)
+    for graph, part in ((a, slice(n)), (b, slice(n, None))):
+        alone = domkl.simulate(algorithm, X[:, part], y[:, part], graph, features)
+        np.testing.assert_array_equal(alone.predictions, whole.predictions[:, part])
+
+
+@pytest.mark.parametrize("algorithm", ALL, ids=repr)
+@given(graph=networks(), seed=st.integers(0, 10**6))
+def test_float32_is_float64_within_a_budget(algorithm, graph, seed):
+    X, y = stream(seed, n_learners=graph.n_learners)
+    double = domkl.simulate(algorithm, X, y, graph, features)
+    single = domkl.simulate(algorithm, X, y, graph, features, dtype="float32")
+    assert np.abs(single.predictions - double.predictions).max() < 1e-5
+
+
 @given(networks(), st.integers(0, 10**6))
 def test_with_one_kernel_domkl_is_dokl(graph, seed):
     X, y = stream(seed, n_learners=graph.n_learners)

@@ -24,7 +24,10 @@ from domkl.typing import Floats
 
 @dataclass(frozen=True)
 class Alone(Algorithm):
-    """Run an algorithm without neighbors: the host gives it a network without edges."""
+    """Run an algorithm without neighbors: the host gives it a network without edges.
+
+    So it may need a graph without cycles and still be alone on one with.
+    """
 
     algorithm: Algorithm
 
@@ -36,6 +39,11 @@ class Alone(Algorithm):
     def single_kernel(self) -> bool:  # type: ignore[override]
         """As the algorithm."""
         return self.algorithm.single_kernel
+
+    @property
+    def uses_features(self) -> bool:  # type: ignore[override]
+        """As the algorithm."""
+        return self.algorithm.uses_features
 
     @property
     def loss(self) -> Loss | None:  # type: ignore[override]

@@ -6,6 +6,8 @@ goes on. The flag stays, and is asked for wherever results would be reported or 
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -15,6 +17,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.is_set = False
+        self._is_held = False
         self._previous: Any = None
 
     def __enter__(self) -> "Interrupts":
@@ -36,6 +39,16 @@ class Interrupts:
         if self.is_set:
             raise KeyboardInterrupt
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Only remember an interrupt meanwhile: what stands here is done whole."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.is_set = True
-        raise KeyboardInterrupt
+        if not self._is_held:
+            raise KeyboardInterrupt

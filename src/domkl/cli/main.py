@@ -5,6 +5,7 @@ Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 2 usage, 3 data
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -61,11 +62,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def entry() -> None:
     """Be the process: run `main` and leave, at once when interrupted."""
-    if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a plus-minus
     code = main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the code is settled
     if code == 130:  # threads may still compile; they hold nothing that must be kept
         sys.stderr.flush()
         os._exit(code)

@@ -1,5 +1,6 @@
 """A folder for results: new names each run, whole files or none."""
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,12 +25,33 @@ class Outbox:
     def publish(self, stem: str) -> list[Path]:
         """Give all files the next free number: stem-001.json and so on, never over older ones."""
         number = 1
-        while any((self.folder / f"{stem}-{number:03d}{s}").exists() for s in self._suffixes):
+        while True:
+            paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
+            if self._take(paths):
+                return paths
             number += 1
-        paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
+
+    def _take(self, paths: list[Path]) -> bool:
+        """Link every draft to its name; give all of them back if one is taken."""
+        taken: list[Path] = []
         for suffix, path in zip(self._suffixes, paths, strict=True):
-            (self._draft / f"file{suffix}").replace(path)
-        return paths
+            if path.exists() or not _moved(self._draft / f"file{suffix}", path):
+                for mine in taken:
+                    mine.unlink()
+                return False
+            taken.append(path)
+        return True
+
+
+def _moved(draft: Path, path: Path) -> bool:
+    """Give a draft its name unless somebody else was faster."""
+    try:
+        path.hardlink_to(draft)  # unlike a rename, never over a file
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        shutil.copyfile(draft, path)
+    return True
 
 
 @contextmanager

@@ -108,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
         box.add(".csv", lambda path: report.write_curves(path, outcomes))
         box.add(".json", lambda path: report.write_json(path, records))
         args.interrupts.check()
-        paths = box.publish("simulate")
+        with args.interrupts.held():
+            paths = box.publish("simulate")
     _print(outcomes, records, args.json)
     for path in paths:
         print(f"wrote {path}", file=sys.stderr)
@@ -124,13 +125,13 @@ def _folder(given: str) -> Path:
 def _setting(args: argparse.Namespace) -> "Setting":
     from domkl.experiments.compare import FIGURE_1_BANDWIDTHS, Setting
 
-    alone = args.bandwidth is not None
+    is_given = args.bandwidth is not None
     return Setting(
         n_learners=args.learners,
         connection=args.connect,
         n_trials=args.trials,
         n_frequencies=args.frequencies,
-        bandwidths=(args.bandwidth,) if alone else FIGURE_1_BANDWIDTHS,
+        bandwidths=(args.bandwidth,) if is_given else FIGURE_1_BANDWIDTHS,
         seed=args.seed,
         dtype=args.dtype,
         threads=args.threads,

@@ -71,8 +71,12 @@ def read_source(args: argparse.Namespace) -> Source:
     if (args.target is None) == (args.series is None):
         raise ParameterError("--csv needs one of --target (a table) and --series (a time series)")
     if args.series is not None:
-        values, n_dropped = read_columns(args.csv, [args.series], missing=args.missing)
-        return _series(args, args.csv.name, values[:, 0], _left_out(n_dropped))
+        if args.missing == "drop":
+            raise ParameterError(
+                "--missing drop is for a table: in a series it would join what is not adjacent"
+            )
+        values, _ = read_columns(args.csv, [args.series])
+        return _series(args, args.csv.name, values[:, 0], "no row left out")
     if args.lags is not None:
         raise ParameterError("--lags is for a time series, got a table with --target")
     table = load_table(args.csv, args.target, drop=args.drop, missing=args.missing)
@@ -80,7 +84,7 @@ def read_source(args: argparse.Namespace) -> Source:
 
 
 def _left_out(n_rows: int) -> str:
-    return f"{n_rows} rows with empty cells left out" if n_rows else "no row left out"
+    return f"rows with empty cells left out: {n_rows}" if n_rows else "no row left out"
 
 
 def _series(args: argparse.Namespace, name: str, values: "Floats", note: str) -> Source:

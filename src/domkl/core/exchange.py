@@ -1,6 +1,8 @@
 """Sums over neighbors, always in ascending neighbor id: what a learner hears.
 
-Arrays have one learner per entry of their first axis, whatever the shape of the rest.
+Arrays have one learner per entry of their first axis, whatever the shape of the rest. ``values``
+are all that may be heard and ``own`` those of the learners that hear: the same array where all
+learners are at one place.
 """
 
 from domkl.core.jit import sweep

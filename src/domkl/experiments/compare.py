@@ -38,6 +38,7 @@ class Setting:
         checks.fraction("connect", self.connection)
         checks.whole("trials", self.n_trials, 1)
         checks.whole("frequencies", self.n_frequencies, 1)
+        checks.whole("seed", self.seed, 0)
         if self.threads is not None:
             checks.whole("threads", self.threads, 1)
         for bandwidth in self.bandwidths:

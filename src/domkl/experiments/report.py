@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from domkl.experiments.compare import Outcome, Setting
+from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import interval
 
 # Okabe and Ito's palette, told apart by color-blind readers; in the order of the registry
@@ -35,6 +36,8 @@ def as_records(outcomes: list[Outcome], setting: Setting, source: dict[str, Any]
             "trials": len(outcome.mse),
             **_interval("mse", outcome),
             **_interval("cv", outcome),
+            "mse_paper_start": _finite(with_paper_start(outcome.mse)[:, -1].mean()),
+            "cv_paper_start": _finite(with_paper_start(outcome.cv)[:, -1].mean()),
             "cv_mode": outcome.cv_mode,
             "seconds": round(outcome.seconds, 3),
             "diverged": outcome.n_diverged,

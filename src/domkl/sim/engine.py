@@ -18,6 +18,7 @@ from domkl.algorithms.base import Algorithm, Inputs, Sizes
 from domkl.algorithms.baselines import Alone
 from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.core.rounds import Map, Rows, Wires, play
+from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
 from domkl.sim.measure import Disagreement
 from domkl.sim.network import Network
@@ -75,6 +76,10 @@ def run_cell(
             stack.write(x_round, z, energy)
         x_all[:], y_all[:] = x_round, y_round
         prediction = algorithm.predict(state, inputs)
+        if np.shape(prediction.y_hat) != y.shape:
+            raise ParameterError(
+                f"predict must give y_hat of shape {y.shape}, got {np.shape(prediction.y_hat)}"
+            )
         disagreement.update(state, inputs, prediction)
         records.row("predictions")[:] = prediction.y_hat
         records.row("targets")[:] = y
@@ -121,6 +126,7 @@ def play_trial(
     while start < n_rounds:
         n = max(1, min(records.n_free, n_rounds - start, int(STRETCH / per_round)))
         x, y = (values[start : start + n] for values in stream)
+        # where CV is not measured its rows do not exist, and are not written: any will do
         names = Rows._fields if is_measured else ("predictions",) * 3
         rows = Rows(*(records.rows(name, n) for name in names))
         play(chain, x, y, wires, maps, rows, is_measured, block)

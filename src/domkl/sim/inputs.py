@@ -115,6 +115,8 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
         if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
             raise DataError("X must be an iterator of rounds (x, y) where y is None")
         return Stream(None, _checked_rounds(iter(X), n_learners, n_inputs, algorithm))
+    if isinstance(X, Iterator):
+        raise DataError("y must be None where X is an iterator of rounds (x, y)")
     inputs = _own(checks.samples("X", X, "T K d"))
     targets = _own(checks.samples("y", y, "T K"))
     if inputs.shape[1:] != (n_learners, n_inputs):

@@ -6,6 +6,7 @@ import numpy as np
 
 from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction
 from domkl.core.predict import blend, neighbor_gaps, pair_gaps, sampled_gaps
+from domkl.errors import ParameterError
 from domkl.sim.network import Network
 from domkl.sim.records import Records
 from domkl.typing import Array, Floats, Ints
@@ -75,19 +76,19 @@ class Disagreement:
         self.sampled_variance.append(gaps.var(axis=1, ddof=1) / gaps.shape[1])
 
     def _by_prediction(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
-        """Let learners' states predict each other's inputs: learner k's by k + turn's state."""
+        """Let learners' states predict each other's inputs: learner k's by k + shift's state."""
         n_learners, graph = self._network.n_learners, self._network.graph
         if self._cv == "sampled":
-            turns = self._draw(1, n_learners, -(-N_SAMPLED_PAIRS // n_learners))
-            gaps = [self._turned_gap(turn, state, inputs, prediction)[0] for turn in turns.T]
+            shifts = self._draw(1, n_learners, -(-N_SAMPLED_PAIRS // n_learners))
+            gaps = [self._shifted_gap(shift, state, inputs, prediction)[0] for shift in shifts.T]
             by_trial = (np.reshape(gap, (-1, n_learners)) ** 2 for gap in gaps)
             self._keep_sample(np.concatenate(list(by_trial), axis=1))
             if not self._discrepancy:
                 return
         spread, inside, signed = (np.zeros(graph.n_learners) for _ in range(3))
-        for turn in range(1, n_learners):
-            each = np.full(self._network.n_trials, turn)
-            gap, other = self._turned_gap(each, state, inputs, prediction)
+        for shift in range(1, n_learners):
+            each = np.full(self._network.n_trials, shift)
+            gap, other = self._shifted_gap(each, state, inputs, prediction)
             spread += gap**2
             inside += np.where(graph.component[other] == graph.component, gap**2, 0)
             if self._discrepancy:
@@ -98,15 +99,20 @@ class Disagreement:
         if self._discrepancy:
             self._records.row("gaps")[:] = signed**2
 
-    def _turned_gap(
-        self, turns: Ints, state: Any, inputs: Inputs, prediction: Prediction
+    def _shifted_gap(
+        self, shifts: Ints, state: Any, inputs: Inputs, prediction: Prediction
     ) -> tuple[Floats, Ints]:
-        """f_k(x_k) − f_ℓ(x_k), and ℓ, the learner ``turn`` places on in k's trial: (B·K,)."""
+        """f_k(x_k) − f_ℓ(x_k), and ℓ, the learner ``shift`` places on in k's trial: (B·K,)."""
         n_learners = self._network.n_learners
         k = np.arange(self._network.graph.n_learners)
-        other = k - k % n_learners + (k + np.repeat(turns, n_learners)) % n_learners
-        turned = type(state)(*(field[other] for field in state))
-        return prediction.y_hat - self._algorithm.predict(turned, inputs).y_hat, other
+        other = k - k % n_learners + (k + np.repeat(shifts, n_learners)) % n_learners
+        if any(np.shape(field)[:1] != (len(k),) for field in state):
+            raise ParameterError(
+                "every field of the state must have one entry per learner, where an algorithm"
+                " has no function(); else pass cv='off'"
+            )
+        shifted = type(state)(*(field[other] for field in state))
+        return prediction.y_hat - self._algorithm.predict(shifted, inputs).y_hat, other
 
     def _are_neighbors(self, other: Ints) -> Any:
         graph = self._network.graph

@@ -66,7 +66,8 @@ def simulate(
     state
         Go on from ``run.state`` of an earlier run.
     threads : int
-        Cores to use, all by default. The result does not depend on it.
+        Cores to use, all by default. The result does not depend on it. Trials are what is shared
+        out: one trial, and all trials of an iterator, run on one core.
     progress : callable
         Called now and then with the rounds done and the rounds to do, over all trials; the latter
         is None with an iterator.
@@ -88,6 +89,7 @@ def simulate(
     (True, (200, 3), (3, 2, 100))
     """
     trials = as_trials(graph, features)
+    dtype = getattr(dtype, "__name__", dtype)  # numpy's own types go by their names
     check_algorithm(algorithm, trials, dtype)
     stream = as_stream(X, y, trials, algorithm)
     options = _options(trials, stream, cv, dtype, discrepancy, keep_predictions, seed)
@@ -151,8 +153,10 @@ def _n_cells(trials: Trials, stream: Stream, options: Options, threads: int, is_
 
     Else cells small enough for a core's cache, large enough for its calls, even for the threads.
     """
-    if is_chain or stream.arrays is None:
-        return len(trials.graphs) if is_chain else 1
+    if is_chain:
+        return len(trials.graphs)
+    if stream.arrays is None:
+        return 1
     features, n_learners = trials.maps[0], trials.graphs[0].n_learners
     theta = n_learners * features.n_kernels * features.n_features
     per_trial = 4 * theta * np.dtype(options.dtype).itemsize + features.turns.nbytes

@@ -118,6 +118,30 @@ def test_the_defaults_are_the_papers(here):
     assert (SCALE_NAMES, PARTITION_NAMES) == (SCALES, PARTITIONS)
 
 
+def test_options_change_what_they_name(here, capsys):
+    def mse(*more, csv="table.csv"):
+        table = ["--csv", csv, "--target", "price", "--algorithm", "domkl", "--json"]
+        assert run(*table, *more) == 0
+        return json.loads(capsys.readouterr().out)["results"][0]["mse"]
+
+    plain = mse()
+    assert mse("--partition", "blocks") != pytest.approx(plain, rel=1e-3)
+    assert mse("--dtype", "float32") != plain
+    assert mse("--dtype", "float32") == pytest.approx(plain, rel=1e-4)
+    lines = Path("table.csv").read_text().splitlines()
+    wide = [lines[0]] + [f"{1000 * int(x[0]) + 7}{x[1:]}" for x in lines[1:]]
+    Path("wide.csv").write_text("\n".join(wide))
+    assert mse(csv="wide.csv") == pytest.approx(plain)  # inputs are scaled too
+    assert mse("--scale", "none", csv="wide.csv") != pytest.approx(plain, rel=1e-3)
+
+
+def test_both_conventions_are_reported(here, capsys):
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "domkl", "--json") == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["mse"] < result["mse_paper_start"] < result["mse"] + 1 / result["rounds"]
+    assert result["cv_paper_start"] == pytest.approx(result["cv"] + 1 / result["rounds"])
+
+
 def test_one_learner_and_one_trial(here, capsys):
     table = ["--csv", "table.csv", "--target", "price"]
     assert run(*table, "--learners", "1", "--trials", "1") == 0
@@ -176,6 +200,7 @@ BAD = [
     (["--bandwidth", "1", "--algorithm", "domkl"], 2, "bandwidth is a parameter of none"),
     (["--csv", "table.csv", "--target", "price", "--lags", "3"], 2, "--lags is for a time series"),
     (["--drop", "a"], 2, "--drop is for a table"),
+    (["--csv", "table.csv", "--series", "a", "--missing", "drop"], 2, "--missing drop is for a"),
     (["--csv", "quote.csv", "--target", "b"], 3, "is no CSV"),
     (["--csv", "semi.csv", "--target", "b"], 3, "cells must be separated by commas"),
     (["--learners", "40", "--connect", "0.01"], 2, "no connected graph of 40 learners"),
@@ -282,6 +307,43 @@ def test_an_interrupt_that_python_swallows_still_counts(here, monkeypatch, capsy
     before = sorted(here.rglob("*"))
     assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 130
     assert sorted(here.rglob("*")) == before
+
+
+def test_an_interrupt_just_before_writing(here, monkeypatch):
+    """Swallowed while the last file is drafted: nothing may appear."""
+    from domkl.experiments import report
+
+    write = report.write_json
+
+    def swallow(path, records):
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        write(path, records)
+
+    monkeypatch.setattr(report, "write_json", swallow)
+    before = sorted(here.rglob("*"))
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 130
+    assert sorted(here.rglob("*")) == before
+
+
+def test_an_interrupt_while_names_are_given_does_not_split_the_set(here, monkeypatch):
+    link = Path.hardlink_to
+
+    def interrupted(self, target):
+        link(self, target)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Path, "hardlink_to", interrupted)
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 0
+    assert len(list(Path("domkl-out").glob("simulate-001.*"))) == 3
+
+
+@pytest.mark.slow
+def test_closed_streams(here):
+    command = f"{sys.executable} -m domkl.cli.main simulate {' '.join(SMALL)} --csv table.csv"
+    command += " --target price --algorithm last-value >&- 2>&-"
+    assert subprocess.run(["bash", "-c", command], check=False).returncode == 0
+    assert len(list(Path("domkl-out").iterdir())) == 3
 
 
 @pytest.mark.slow
