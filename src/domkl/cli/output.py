@@ -32,15 +32,18 @@ class Outbox:
             number += 1
 
     def _take(self, paths: list[Path]) -> bool:
-        """Link every draft to its name; give all of them back if one is taken."""
+        """Link every draft to its name; give all names back if one is taken or cannot be had."""
         taken: list[Path] = []
-        for suffix, path in zip(self._suffixes, paths, strict=True):
-            if path.exists() or not _moved(self._draft / f"file{suffix}", path):
-                for mine in taken:
-                    mine.unlink()
-                return False
-            taken.append(path)
-        return True
+        try:
+            for suffix, path in zip(self._suffixes, paths, strict=True):
+                if path.exists() or not _moved(self._draft / f"file{suffix}", path):
+                    break
+                taken.append(path)
+        finally:
+            is_whole = len(taken) == len(paths)
+            for mine in taken if not is_whole else ():
+                mine.unlink()
+        return is_whole
 
 
 def _moved(draft: Path, path: Path) -> bool:
@@ -50,7 +53,11 @@ def _moved(draft: Path, path: Path) -> bool:
     except FileExistsError:
         return False
     except OSError:  # a file system without links
-        shutil.copyfile(draft, path)
+        try:
+            shutil.copyfile(draft, path)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
     return True
 
 

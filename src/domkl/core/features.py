@@ -155,7 +155,7 @@ def _draw(
         base = _orthogonal_normals(generator, n, d)
     else:
         raise ParameterError(f"orthogonal features need an isotropic kernel, got {kernel!r}")
-    return base * kernel.stretch(generator, n, d)
+    return base * kernel.stretch(generator, n)
 
 
 def _orthogonal_normals(generator: np.random.Generator, n: int, d: int) -> Floats:

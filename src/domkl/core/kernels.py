@@ -25,8 +25,8 @@ class Kernel(Protocol):
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
         """Evaluate κ(x, x′) over the last axis."""
 
-    def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
-        """Factors (n, 1) or (n, d) that turn the base draw of this kernel into frequencies."""
+    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
+        """Factors (n, 1) that turn the base draw of this kernel into frequencies."""
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         """Draw (n, d) from the kernel's spectrum before stretching."""
@@ -70,7 +70,7 @@ class Gaussian(_Isotropic, _Bandwidth):
         square = np.sum(_difference(x, other) ** 2, axis=-1)
         return np.asarray(np.exp(-square / (2 * self.bandwidth)))
 
-    def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
+    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
         return np.full((n, 1), 1 / self.scale)
 
 
@@ -100,7 +100,7 @@ class Matern(_Isotropic, _Bandwidth):
         value = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(safe) + log_kv)
         return np.where((r > 1e-8) & np.isfinite(value), value, 1.0)
 
-    def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
+    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
         degrees = 2 * self.smoothness
         return np.sqrt(degrees / rng.chisquare(degrees, size=(n, 1))) / self.scale
 
@@ -124,7 +124,7 @@ class Laplacian(_Bandwidth):
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return rng.standard_cauchy((n, d))
 
-    def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
+    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
         return np.full((n, 1), 1 / self.scale)
 
 
@@ -147,7 +147,7 @@ class Cauchy(_Bandwidth):
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return rng.laplace(size=(n, d))
 
-    def stretch(self, rng: np.random.Generator, n: int, d: int) -> Floats:
+    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
         return np.full((n, 1), 1 / self.scale)
 
 

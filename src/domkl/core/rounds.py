@@ -2,7 +2,7 @@
 
 What a round does stands elsewhere and once: the maps in core/fourier.py, the laws in core/laws.py.
 Here is only the order, the same as in sim/engine.py: map, predict, measure, step, exchange, merge.
-Interpreted, a round costs some twenty microseconds besides its work; here nothing, so that one
+Interpreted, a round costs some thirty microseconds besides its work; here nothing, so that one
 trial at a time can run, and its state stays in the core's own cache.
 """
 

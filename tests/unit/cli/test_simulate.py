@@ -338,6 +338,31 @@ def test_an_interrupt_while_names_are_given_does_not_split_the_set(here, monkeyp
     assert len(list(Path("domkl-out").glob("simulate-001.*"))) == 3
 
 
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_disk_that_fills_while_names_are_given_leaves_nothing(
+    here, monkeypatch, capsys, has_links
+):
+    """The second of three files cannot be had: the first is given back."""
+    link, n_calls = Path.hardlink_to, []
+
+    def full(self, target):
+        n_calls.append(self)
+        if not has_links or len(n_calls) > 1:
+            raise OSError(28, "No space left on device")
+        link(self, target)
+
+    def copy(draft, path):
+        Path(path).write_text("half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "hardlink_to", full)
+    monkeypatch.setattr("shutil.copyfile", copy)
+    before = sorted(here.rglob("*"))
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "last-value") == 2
+    assert "No space left" in capsys.readouterr().err
+    assert sorted(here.rglob("*")) == before
+
+
 @pytest.mark.slow
 def test_closed_streams(here):
     command = f"{sys.executable} -m domkl.cli.main simulate {' '.join(SMALL)} --csv table.csv"
