@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from domkl.algorithms.comkl import COMKL
     from domkl.algorithms.dokl import DOKL
     from domkl.algorithms.domkl import DOMKL
+    from domkl.algorithms.linear_rls import LinearRLS
     from domkl.algorithms.rff_dokl import RFFDOKL
     from domkl.algorithms.rff_domkl import RFFDOMKL
     from domkl.core.features import RandomFeatures
@@ -42,6 +43,7 @@ _HOMES = {
     "domkl.algorithms.comkl": "COMKL",
     "domkl.algorithms.dokl": "DOKL",
     "domkl.algorithms.domkl": "DOMKL",
+    "domkl.algorithms.linear_rls": "LinearRLS",
     "domkl.algorithms.rff_dokl": "RFFDOKL",
     "domkl.algorithms.rff_domkl": "RFFDOMKL",
     "domkl.core.features": "RandomFeatures",
@@ -82,6 +84,7 @@ __all__ = [
     "Interval",
     "Laplacian",
     "LastValue",
+    "LinearRLS",
     "Logistic",
     "Matern",
     "Net",

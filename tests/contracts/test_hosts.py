@@ -16,6 +16,7 @@ ALGORITHMS = {
     "alone": domkl.Alone(domkl.DOMKL()),
     "omkl": domkl.Alone(domkl.COMKL()),
     "last-value": domkl.LastValue(),
+    "linear-rls": domkl.LinearRLS(),
 }
 
 

@@ -39,6 +39,7 @@ class Sizes(NamedTuple):
     n_learners: int
     n_kernels: int
     n_features: int
+    n_inputs: int
     n_edges: int  # directed
     dtype: DTypeLike
 

@@ -7,6 +7,7 @@ from domkl.algorithms.baselines import Alone, LastValue
 from domkl.algorithms.comkl import COMKL
 from domkl.algorithms.dokl import DOKL
 from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.linear_rls import LinearRLS
 from domkl.algorithms.rff_dokl import RFFDOKL
 from domkl.algorithms.rff_domkl import RFFDOMKL
 
@@ -18,4 +19,5 @@ ALGORITHMS: dict[str, Callable[[], Algorithm]] = {
     "rff-domkl": RFFDOMKL,
     "alone": lambda: Alone(DOMKL()),
     "last-value": LastValue,
+    "linear-rls": LinearRLS,
 }

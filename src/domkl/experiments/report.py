@@ -21,8 +21,9 @@ COLORS = {
     "rff-domkl": "#009E73",
     "alone": "#000000",
     "last-value": "#8A8A8A",
+    "linear-rls": "#E69F00",
 }
-DASHES = {"dokl": "--", "rff-dokl": "--", "alone": ":", "last-value": "-."}
+DASHES = {"dokl": "--", "rff-dokl": "--", "alone": ":", "last-value": "-.", "linear-rls": "-."}
 
 
 def as_records(outcomes: list[Outcome], setting: Setting, source: dict[str, Any]) -> list[Any]:
@@ -70,6 +71,8 @@ def as_table(outcomes: list[Outcome]) -> str:
         for curve in ("mse", "cv"):
             found = outcome.final(curve)
             half = (found.high - found.low) / 2
+            if half < 1e-12 * abs(found.mean):  # equal trials: the rounding of their mean
+                half = np.zeros(())
             cells += [_number(found.mean), _number(half)]
         rows.append((*cells, f"{outcome.seconds:.2f}"))  # type: ignore[arg-type]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -141,9 +141,8 @@ def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:
     """The state before the first round."""
     network, features = _network(cell, algorithm), cell.maps[0]
     n_learners, n_edges = network.graph.n_learners, len(network.wires.indices)
-    return algorithm.init(
-        Sizes(n_learners, features.n_kernels, features.n_features, n_edges, dtype)
-    )
+    sizes = (n_learners, features.n_kernels, features.n_features, features.n_inputs)
+    return algorithm.init(Sizes(*sizes, n_edges, dtype))
 
 
 def _network(cell: Cell, algorithm: Algorithm) -> Network:
