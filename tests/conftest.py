@@ -1,8 +1,10 @@
 """Shared settings: a Hypothesis profile that repeats itself, and the oracle on the path."""
 
+import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "oracle"))
@@ -15,3 +17,15 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("domkl")
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+    """Folder with the files of the sets that are not shipped; skips where there is none."""
+    named = os.environ.get("DOMKL_DATA")
+    folder = Path(named) if named else Path(__file__).parents[2] / "shared" / "data"
+    if not (folder / "Bias_correction_ucl.csv.gz").exists():
+        pytest.skip(
+            f"needs the files of the data sets; set DOMKL_DATA to their folder, not {folder}"
+        )
+    return folder

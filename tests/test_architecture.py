@@ -21,6 +21,7 @@ LEVEL = {
 #: third parties that each package may import; levels 0 to 2 stay with the scientific core
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba"},
+    "data": {"numpy", "platformdirs"},
     "experiments": {"numpy", "matplotlib"},
     "cli": {"numpy", "tqdm"},
 }

@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from domkl.core.hindsight import best_in_hindsight
     from domkl.core.kernels import Cauchy, Gaussian, Laplacian, Matern, gaussian_bank
     from domkl.core.losses import Absolute, Huber, Logistic, Pinball, Squared
+    from domkl.data.catalog import DATASETS
     from domkl.data.loaders import load_series, load_table, read_columns
-    from domkl.data.streams import deal, embed, scaled
+    from domkl.data.records import DataSet
+    from domkl.data.sets import Prepared, load_set
+    from domkl.data.streams import Ranges, deal, embed, scaled
     from domkl.errors import DataError, DomklError, GraphError, ParameterError
     from domkl.graphs.graph import Graph
     from domkl.metrics.curves import running_average, with_paper_start
@@ -50,8 +53,11 @@ _HOMES = {
     "domkl.core.hindsight": "best_in_hindsight",
     "domkl.core.kernels": "Cauchy Gaussian Laplacian Matern gaussian_bank",
     "domkl.core.losses": "Absolute Huber Logistic Pinball Squared",
+    "domkl.data.catalog": "DATASETS",
     "domkl.data.loaders": "load_series load_table read_columns",
-    "domkl.data.streams": "deal embed scaled",
+    "domkl.data.records": "DataSet",
+    "domkl.data.sets": "Prepared load_set",
+    "domkl.data.streams": "Ranges deal embed scaled",
     "domkl.errors": "DataError DomklError GraphError ParameterError",
     "domkl.graphs.graph": "Graph",
     "domkl.metrics.curves": "running_average with_paper_start",
@@ -65,6 +71,7 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 
 __all__ = [
     "COMKL",
+    "DATASETS",
     "DOKL",
     "DOMKL",
     "RFFDOKL",
@@ -74,6 +81,7 @@ __all__ = [
     "Alone",
     "Cauchy",
     "DataError",
+    "DataSet",
     "DomklError",
     "Function",
     "Gaussian",
@@ -91,7 +99,9 @@ __all__ = [
     "ParameterError",
     "Pinball",
     "Prediction",
+    "Prepared",
     "RandomFeatures",
+    "Ranges",
     "Regret",
     "Run",
     "Sizes",
@@ -102,6 +112,7 @@ __all__ = [
     "gaussian_bank",
     "interval",
     "load_series",
+    "load_set",
     "load_table",
     "paired_interval",
     "read_columns",

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     source = read_source(args)
     if "last-value" in algorithms and source.is_series:
         algorithms["last-value"] = replace(algorithms["last-value"], newest_lag=0)  # type: ignore[type-var]
-    X, y = deal(source.X, source.y, setting.n_learners, args.partition)
+    X, y = deal(source.X, source.y, setting.n_learners, args.partition, seed=args.seed)
     title = _title(source, setting, y.shape[0])
     with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {source.note}", file=sys.stderr)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 #: the same as in data/streams.py, which the parser need not load
-SCALE_NAMES = ("minmax", "authors", "none")
-PARTITION_NAMES = ("interleaved", "blocks")
+SCALE_NAMES = ("minmax", "authors", "declared", "none")
+PARTITION_NAMES = ("interleaved", "blocks", "shuffled")
 
 
 class Source(NamedTuple):

@@ -26,6 +26,7 @@ class Series(NamedTuple):
 
     values: Floats  # (N,)
     note: str
+    rows_left_out: dict[str, int]  # reason: how many
 
 
 class Table(NamedTuple):
@@ -62,15 +63,19 @@ def load_series(name: str, rule: str = "paper") -> Series:
     values = np.array([float(row[_COLUMN[name]]) for row in rows])
     if rule == "paper":
         n = PAPER_LENGTH[name]
-        return Series(values[:n], f"the first {n} values of the file, as they stand")
+        note = f"the first {n} values of the file, as they stand"
+        return Series(values[:n], note, {f"after the first {n}": len(values) - n})
     _, first = np.unique([row["date_time"] for row in rows], return_index=True)
     kept = np.sort(first)
     hourly = values[kept]
     possible = hourly if name == "traffic" else hourly[hourly > 0]
+    n_repeated, n_impossible = len(values) - len(kept), len(hourly) - len(possible)
+    out = {"repeated hours": n_repeated, "impossible values": n_impossible}
     return Series(
         possible,
-        f"one value an hour: {len(values) - len(kept)} repeated hours"
-        f" and {len(hourly) - len(possible)} impossible values left out",
+        f"one value an hour: {n_repeated} repeated hours"
+        f" and {n_impossible} impossible values left out",
+        {k: n for k, n in out.items() if n},
     )
 
 

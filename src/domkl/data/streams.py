@@ -5,12 +5,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from domkl import checks
-from domkl.errors import DataError
-from domkl.typing import Floats
+from domkl import checks, rng
+from domkl.errors import DataError, ParameterError
+from domkl.typing import Floats, Ints, Seed
 
-SCALES = ("minmax", "authors", "none")
-PARTITIONS = ("interleaved", "blocks")
+SCALES = ("minmax", "authors", "declared", "none")
+PARTITIONS = ("interleaved", "blocks", "shuffled")
+
+
+class Ranges(NamedTuple):
+    """Lowest and highest value of each column, known before any sample is."""
+
+    low: Floats  # (d,), or a number
+    high: Floats
 
 
 class Scaled(NamedTuple):
@@ -19,14 +26,17 @@ class Scaled(NamedTuple):
     values: Floats
     offset: Floats
     divisor: Floats
+    n_outside: Ints  # values outside the declared range, per column; 0 by every other rule
 
 
-def scaled(values: ArrayLike, rule: str) -> Scaled:
-    """Scale each column by its own smallest and largest value.
+def scaled(values: ArrayLike, rule: str, ranges: Ranges | None = None) -> Scaled:
+    """Scale each column by its own smallest and largest value, or by a declared range.
 
     ``"minmax"`` is (v − min)/(max − min). ``"authors"`` is (v − min)/max, what the paper's authors
     did: it does not fill [0, 1] unless min is 0. A column that would be divided by 0 is only
-    shifted. Both look at the whole stream, which no learner could while it runs.
+    shifted. Both look at the whole stream, which no learner could while it runs. ``"declared"`` is
+    (v − low)/(high − low) with the ranges given, the same at every learner: values outside are
+    counted, and not clipped.
 
     Examples
     --------
@@ -34,18 +44,38 @@ def scaled(values: ArrayLike, rule: str) -> Scaled:
     array([0. , 0.5, 1. ])
     >>> scaled([10.0, 15.0, 20.0], "authors").values
     array([0.  , 0.25, 0.5 ])
+    >>> made = scaled([10.0, 15.0, 50.0], "declared", Ranges(0.0, 40.0))
+    >>> made.values, made.n_outside
+    (array([0.25 , 0.375, 1.25 ]), array(1))
     """
     checks.choice("scale", rule, SCALES)
     array = np.asarray(values, dtype=np.float64)
     if array.size == 0:
         raise DataError("values must not be empty")
-    low, high = array.min(axis=0), array.max(axis=0)
-    if rule == "none":
-        low, divisor = np.zeros_like(low), np.ones_like(high)
-    else:
-        divisor = high - low if rule == "minmax" else high
-        divisor = np.where(divisor == 0, 1.0, divisor)
-    return Scaled((array - low) / divisor, np.asarray(low), np.asarray(divisor))
+    if (ranges is None) == (rule == "declared"):
+        raise ParameterError(
+            "scale declared needs ranges" if ranges is None else f"scale {rule} takes no ranges"
+        )
+    low, high = _bounds(array, ranges)
+    n_outside = np.count_nonzero((array < low) | (array > high), axis=0)
+    divisor = np.ones_like(high) if rule == "none" else high if rule == "authors" else high - low
+    low = np.zeros_like(low) if rule == "none" else low
+    divisor = np.where(divisor == 0, 1.0, divisor)
+    return Scaled((array - low) / divisor, low, divisor, np.asarray(n_outside))
+
+
+def _bounds(array: Floats, ranges: Ranges | None) -> tuple[Floats, Floats]:
+    """Lowest and highest value per column, seen or declared."""
+    if ranges is None:
+        return np.asarray(array.min(axis=0)), np.asarray(array.max(axis=0))
+    shape = array.shape[1:]
+    try:
+        low, high = (np.broadcast_to(np.asarray(each, dtype=np.float64), shape) for each in ranges)
+    except (TypeError, ValueError):
+        raise ParameterError(f"ranges must be numbers for {shape} columns, got {ranges}") from None
+    if not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
+        raise ParameterError(f"ranges must be finite with low < high, got {ranges}")
+    return low, high
 
 
 def embed(series: ArrayLike, n_lags: int) -> tuple[Floats, Floats]:
@@ -66,12 +96,18 @@ def embed(series: ArrayLike, n_lags: int) -> tuple[Floats, Floats]:
 
 
 def deal(
-    X: ArrayLike, y: ArrayLike, n_learners: int, partition: str = "interleaved"
+    X: ArrayLike,
+    y: ArrayLike,
+    n_learners: int,
+    partition: str = "interleaved",
+    *,
+    seed: Seed | None = None,
 ) -> tuple[Floats, Floats]:
     """Deal samples to learners: X (T, K, d), y (T, K), with T = ⌊N/K⌋; what is over is left out.
 
     ``"interleaved"``: learner k gets samples k, K + k, 2K + k, …, as the paper deals time series.
-    ``"blocks"``: learner k gets the k-th run of T samples.
+    ``"blocks"``: learner k gets the k-th run of T samples. ``"shuffled"``: as interleaved, after a
+    permutation drawn from ``seed``.
 
     Examples
     --------
@@ -89,9 +125,18 @@ def deal(
     if n_rounds == 0:
         raise DataError(f"{n_learners} learners need at least as many samples, got {len(targets)}")
     n = n_rounds * n_learners
+    if partition == "shuffled":
+        order = _order(len(targets), seed)
+        inputs, targets, partition = inputs[order], targets[order], "interleaved"
     if partition == "interleaved":
         shape = (n_rounds, n_learners)
         return inputs[:n].reshape(*shape, -1), targets[:n].reshape(shape)
     shape = (n_learners, n_rounds)
     dealt = inputs[:n].reshape(*shape, -1).transpose(1, 0, 2)
     return np.ascontiguousarray(dealt), np.ascontiguousarray(targets[:n].reshape(shape).T)
+
+
+def _order(n: int, seed: Seed | None) -> Ints:
+    if seed is None:
+        raise ParameterError("partition shuffled needs a seed, got None")
+    return rng.generator(seed, "partition").permutation(n)

@@ -54,3 +54,38 @@ def test_scaling_is_by_column_and_can_be_undone():
 def test_wrong_calls(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_shuffling_keeps_every_sample_and_its_label():
+    X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
+    dealt, labels = domkl.deal(X, y, 2, "shuffled", seed=1)
+    assert sorted(labels.ravel()) == y.tolist()
+    np.testing.assert_array_equal(dealt[..., 0], 2 * labels)
+    again = domkl.deal(X, y, 2, "shuffled", seed=1)[1]
+    np.testing.assert_array_equal(labels, again)
+    assert (labels != domkl.deal(X, y, 2, "shuffled", seed=2)[1]).any()
+    with pytest.raises(domkl.ParameterError, match="partition shuffled needs a seed"):
+        domkl.deal(X, y, 2, "shuffled")
+
+
+def test_declared_ranges_are_the_same_whatever_the_data():
+    ranges = domkl.Ranges(np.array([0.0, -1.0]), np.array([10.0, 1.0]))
+    made = domkl.scaled([[5.0, 0.0], [20.0, 1.0]], "declared", ranges)
+    assert made.values.tolist() == [[0.5, 0.5], [2.0, 1.0]]
+    assert made.n_outside.tolist() == [1, 0]
+    assert domkl.scaled([[5.0, 0.0]], "minmax").n_outside.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "ranges", "message"),
+    [
+        ("declared", None, "scale declared needs ranges"),
+        ("minmax", domkl.Ranges(0.0, 1.0), "scale minmax takes no ranges"),
+        ("declared", domkl.Ranges(1.0, 1.0), "finite with low < high"),
+        ("declared", domkl.Ranges(np.zeros(3), np.ones(3)), "ranges must be numbers"),
+        ("declared", domkl.Ranges(0.0, np.inf), "finite with low < high"),
+    ],
+)
+def test_ranges_that_cannot_be_used(rule, ranges, message):
+    with pytest.raises(domkl.ParameterError, match=message):
+        domkl.scaled([[1.0, 2.0]], rule, ranges)

@@ -1,0 +1,196 @@
+"""A data set of the paper, ready to be dealt: found, checked, chosen by a rule, scaled."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from domkl import checks
+from domkl.data.catalog import DATASETS
+from domkl.data.loaders import load_series
+from domkl.data.records import Bounds, DataSet, Edition, data_set
+from domkl.data.rules import RULES, Chosen, choose
+from domkl.data.store import read
+from domkl.data.streams import SCALES, Ranges, Scaled, embed, scaled
+from domkl.data.tables import read_table
+from domkl.errors import DataError, ParameterError
+from domkl.typing import Floats
+
+
+class Prepared(NamedTuple):
+    """Samples of a data set in the order of its file, and how they were made."""
+
+    name: str
+    X: Floats  # (N, d), scaled
+    y: Floats  # (N,), scaled
+    is_series: bool  # the inputs are lags, newest first
+    names: tuple[str, ...]  # of the inputs
+    facts: dict[str, Any]  # JSON-ready
+    note: str  # one line for people
+
+
+def load_set(
+    name: str,
+    *,
+    rule: str = "paper",
+    scale: str = "authors",
+    target: str | None = None,
+    n_lags: int = 5,
+    ranges: Mapping[str, Bounds] | None = None,
+    data_dir: str | Path | None = None,
+) -> Prepared:
+    """Load a data set of the paper by name.
+
+    Parameters
+    ----------
+    name : one of ``DATASETS``
+    rule : "paper" or "clean"
+        The rows and quirks of the authors' arrays, or all complete records; docs/data.md has both
+        set by set.
+    scale : "authors", "minmax", "declared" or "none"
+        What the authors did to the set; or see `scaled`.
+    target : str, optional
+        Another column to predict, where the set has one.
+    n_lags : int
+        Inputs of the time series traffic and temperature.
+    ranges : mapping of column to (low, high), optional
+        Before the declared ranges of the catalog; with scale "declared" only.
+    data_dir : path, optional
+        Folder with the file; otherwise ``DOMKL_DATA``, then the cache.
+
+    Examples
+    --------
+    >>> made = load_set("traffic")
+    >>> made.X.shape, made.names[:2], made.facts["target_divisor"]
+    ((6495, 5), ('lag 1', 'lag 2'), 7217.0)
+    """
+    data = data_set(name, DATASETS)
+    checks.choice("rule", rule, RULES)
+    checks.choice("scale", scale, SCALES)
+    target = checks.choice("target", data.target if target is None else target, data.targets)
+    if ranges is not None and scale != "declared":
+        raise ParameterError(f"ranges are for scale declared, got scale {scale}")
+    if data.is_series:
+        return _series(data, rule, scale, n_lags, ranges)
+    found = read(data, data_dir)
+    table = read_table(found.content, found.edition, found.place)
+    chosen = choose(table, data, found.edition, target, rule)
+    declared = {**data.ranges, **found.edition.ranges, **(ranges or {})}
+    inputs, label = _scaled_table(chosen, found.edition, scale, target, declared)
+    facts = _facts(data, found.edition, found.sha256, rule, scale, target, label)
+    facts |= {
+        "file": found.file,
+        "rows_in_file": len(table.values),
+        "rows_left_out": chosen.rows_left_out,
+        "first_lines_left_out": chosen.first_lines,
+        "columns_left_out": chosen.columns_left_out,
+        "missing_values": chosen.n_missing,
+        "rows": len(chosen.y),
+        "values_outside": _outside((*chosen.names, target), inputs, label),
+    }
+    note = f"{_rows_note(facts)}; {_scale_note(facts, found.edition)}"
+    return Prepared(name, inputs.values, label.values, False, chosen.names, facts, note)
+
+
+def _series(
+    data: DataSet, rule: str, scale: str, n_lags: int, ranges: Mapping[str, Bounds] | None
+) -> Prepared:
+    found, series = read(data), load_series(data.name, rule)
+    declared = {**data.ranges, **(ranges or {})}
+    made = scaled(series.values, scale, _ranges(data.target, declared, scale))
+    X, y = embed(made.values, n_lags)
+    facts = _facts(data, found.edition, found.sha256, rule, scale, data.target, made)
+    facts |= {
+        "file": found.file,
+        "lags": n_lags,
+        "rows_in_file": found.edition.rows,
+        "rows_left_out": series.rows_left_out,
+        "rows": len(series.values),
+        "values_outside": {data.target: int(made.n_outside)} if made.n_outside else {},
+    }
+    names = tuple(f"lag {i}" for i in range(1, n_lags + 1))
+    note = f"{series.note}; {_scale_note(facts, found.edition, 'all values')}"
+    return Prepared(data.name, X, y, True, names, facts, note)
+
+
+def _scaled_table(
+    chosen: Chosen, edition: Edition, scale: str, target: str, declared: Mapping[str, Bounds]
+) -> tuple[Scaled, Scaled]:
+    """Inputs and target, scaled."""
+    if scale != "authors":
+        return (
+            scaled(chosen.X, scale, _ranges(chosen.names, declared, scale)),
+            scaled(chosen.y, scale, _ranges(target, declared, scale)),
+        )
+    rule, is_joint, _ = edition.authors
+    label = scaled(chosen.y, rule)
+    if not is_joint:
+        return scaled(chosen.X, rule), label
+    joint = scaled(chosen.X.ravel(), rule)
+    return joint._replace(values=joint.values.reshape(chosen.X.shape)), label
+
+
+def _ranges(
+    names: str | tuple[str, ...], declared: Mapping[str, Bounds], scale: str
+) -> Ranges | None:
+    """Declared ranges of these columns, or of this one; None by every other rule."""
+    if scale != "declared":
+        return None
+    wanted = (names,) if isinstance(names, str) else names
+    lost = [name for name in wanted if name not in declared]
+    if lost:
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        raise DataError(
+            f"scale declared needs a range for each column, got none for"
+            f" {', '.join(lost[:3])}{more}; give ranges, or another scale"
+        )
+    pairs = np.array([declared[name] for name in wanted], dtype=np.float64)  # (d, 2)
+    return Ranges(pairs[0, 0], pairs[0, 1]) if isinstance(names, str) else Ranges(*pairs.T)
+
+
+def _facts(
+    data: DataSet, edition: Edition, sha256: str, rule: str, scale: str, target: str, label: Scaled
+) -> dict[str, Any]:
+    """What holds of tables and series alike."""
+    return {
+        "data": data.name,
+        "sha256": sha256,
+        "edition": edition.name,
+        "rule": rule,
+        "scale": scale,
+        "target": target,
+        "target_offset": float(label.offset),
+        "target_divisor": float(label.divisor),
+        "rows_of_paper": data.paper_rows,
+    }
+
+
+def _outside(names: tuple[str, ...], inputs: Scaled, label: Scaled) -> dict[str, int]:
+    """Columns with values outside their declared range, and how many."""
+    if inputs.n_outside.ndim == 0:
+        return {}
+    counts = [*inputs.n_outside.tolist(), int(label.n_outside)]
+    return {name: n for name, n in zip(names, counts, strict=True) if n}
+
+
+def _rows_note(facts: Mapping[str, Any]) -> str:
+    out = [f"{n} {reason}" for reason, n in facts["rows_left_out"].items()]
+    lost = [f"column {name} {why}" for name, why in facts["columns_left_out"].items()]
+    left = ", ".join(out + lost) or "nothing"
+    return f"{facts['rows']} of {facts['rows_in_file']} rows of {facts['file']}; left out: {left}"
+
+
+def _scale_note(
+    facts: Mapping[str, Any], edition: Edition, what: str = "the target, inputs likewise"
+) -> str:
+    if facts["scale"] == "none":
+        return "not scaled"
+    if facts["scale"] == "authors" and edition.authors.rule == "none":
+        return f"scale authors: {edition.authors.words}"
+    if facts["scale"] == "authors" and edition.authors.is_joint:
+        what = "the target, inputs all together"
+    how = f"(v - {facts['target_offset']:g})/{facts['target_divisor']:g} of {what}"
+    outside = sum(facts["values_outside"].values())
+    more = f"; {outside} values outside their declared range" if outside else ""
+    return f"scale {facts['scale']}: {how}{more}"
