@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from domkl.core.losses import Absolute, Huber, Logistic, Pinball, Squared
     from domkl.data.catalog import DATASETS
     from domkl.data.loaders import load_series, load_table, read_columns
+    from domkl.data.ranges import read_ranges
     from domkl.data.records import DataSet
     from domkl.data.sets import Prepared, load_set
     from domkl.data.streams import Ranges, deal, embed, scaled
@@ -55,6 +56,7 @@ _HOMES = {
     "domkl.core.losses": "Absolute Huber Logistic Pinball Squared",
     "domkl.data.catalog": "DATASETS",
     "domkl.data.loaders": "load_series load_table read_columns",
+    "domkl.data.ranges": "read_ranges",
     "domkl.data.records": "DataSet",
     "domkl.data.sets": "Prepared load_set",
     "domkl.data.streams": "Ranges deal embed scaled",
@@ -116,6 +118,7 @@ __all__ = [
     "load_table",
     "paired_interval",
     "read_columns",
+    "read_ranges",
     "regret",
     "running_average",
     "scaled",

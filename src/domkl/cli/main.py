@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import domkl
-from domkl.cli import simulate
+from domkl.cli import data, simulate
 from domkl.cli.interrupts import Interrupts
 from domkl.errors import DataError, DomklError
 
-COMMANDS = {"simulate": simulate}
+COMMANDS = {"simulate": simulate, "data": data}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,8 +1,8 @@
 """The data sets of the paper, as records: origin, licence, target, rows, ranges, files.
 
-Checksums are those of the uncompressed content of copies that we have seen. UCI's own archives were
-out of reach when this was written: their addresses and member names follow public code that uses
-them (docs/data.md says which), and an edition without a checksum is held to its content rules.
+Checksums are those of the uncompressed content. UCI's own archives were out of reach when this was
+written: their addresses and member names follow public code that uses them (docs/data.md), and an
+edition without a checksum is held to its content rules alone.
 """
 
 import math
@@ -50,7 +50,7 @@ _WEATHER = DataSet(
         Edition(
             name="uci", file="Bias_correction_ucl.csv", is_in_archive=True, rows=7752,
             state="UCI's file, from a public copy", columns=("station", "Date", *_WEATHER_RANGES),
-            target_bounds=(0, 60), text=("Date",),
+            target_bounds=(0, 60), text=("Date",), has_gaps=True,
             sha256="f1e630ba9a637e9dae3e2c75c9ec46c50c7f3a54377fc177dce6557f08676552",
         ),
     ),
@@ -94,8 +94,10 @@ _CONDUCTIVITY = DataSet(
     " rule clean",
     editions=(
         Edition(
-            name="uci", file="train.csv", is_in_archive=True, rows=21263, state="UCI's file",
+            name="uci", file="train.csv", is_in_archive=True, rows=21263,
+            state="UCI's file; the checksum is one that others published",
             columns=tuple(_CONDUCTIVITY_RANGES), target_bounds=(0, 200), paper_records=11000,
+            sha256="4dfb6e3a1f6ffd969e5a5e42f093c4800d1e2a6c8b1e309f8fcd9f23d86952f3",
         ),
         Edition(
             name="rebuilt", file="superconduct_train.csv", rows=21263,
@@ -118,7 +120,7 @@ _WAVE = DataSet(
     name="wave",
     title="Power of sixteen wave energy converters by their positions (simulated)",
     origin=Origin(
-        "Wave Energy Converters", 494, "10.24432/C5FC8R",
+        "Wave Energy Converters", 494, "10.24432/C5831S",
         f"{_ARCHIVE}/494/wave+energy+converters.zip",
         "Neshat, M. et al., A detailed comparison of meta-heuristic methods for optimising wave"
         " energy converter placements, GECCO (2018)",
@@ -127,8 +129,8 @@ _WAVE = DataSet(
     target="power_all",
     n_inputs=48,
     paper_rows=9500,
-    usable="9200, the authors' array; of UCI's 72000 for each of four sites, the first 9500 of"
-    " Adelaide: the paper does not name its site",
+    usable="9200, the authors' array; of UCI's 72000 or so for each of four sites, the first 9500"
+    " of Adelaide: the paper does not name its site",
     editions=(
         Edition(
             name="authors", file="wave_energy_9200_normalised.csv", rows=9200,
@@ -195,10 +197,10 @@ _TWITTER = DataSet(
 # air quality
 
 _AIR_RANGES: dict[str, Bounds] = {
-    "Time": (0, 1), "CO(GT)": (0, 20), "PT08.S1(CO)": (0, 4095), "NMHC(GT)": (0, 2000),
-    "C6H6(GT)": (0, 100), "PT08.S2(NMHC)": (0, 4095), "NOx(GT)": (0, 2000),
-    "PT08.S3(NOx)": (0, 4095), "NO2(GT)": (0, 500), "PT08.S4(NO2)": (0, 4095),
-    "PT08.S5(O3)": (0, 4095), "T": (-20, 50), "RH": (0, 100), "AH": (0, 4),
+    "Time": (0, 1), "CO(GT)": (0, 20), "PT08.S1(CO)": (0, 4000), "NMHC(GT)": (0, 2000),
+    "C6H6(GT)": (0, 100), "PT08.S2(NMHC)": (0, 4000), "NOx(GT)": (0, 2000),
+    "PT08.S3(NOx)": (0, 4000), "NO2(GT)": (0, 500), "PT08.S4(NO2)": (0, 4000),
+    "PT08.S5(O3)": (0, 4000), "T": (-20, 50), "RH": (0, 100), "AH": (0, 4),
 }  # fmt: skip
 _AIR_SCALE = AuthorsScale("minmax", True, "(v - min)/(max - min), of all inputs together")
 _AIR_COLUMNS = ("Date", *_AIR_RANGES)
@@ -235,7 +237,7 @@ _AIR = DataSet(
         ),
     ),
     ranges=_AIR_RANGES,
-    ranges_from="what the analysers and twelve-bit sensors can report",
+    ranges_from="round numbers above what such analysers and sensors report",
 )  # fmt: skip
 
 # traffic and temperature: one file, shipped

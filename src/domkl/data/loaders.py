@@ -87,7 +87,7 @@ def load_table(
     Columns named in ``drop`` are left out. Every other cell must be a finite number; with
     ``missing="drop"``, rows with an empty cell are left out and counted.
     """
-    header, rows = _read(Path(path))
+    header, rows = read_rows(Path(path))
     for name in (target, *drop):
         _column(header, name, path)
     names = tuple(name for name in header if name != target and name not in drop)
@@ -101,14 +101,14 @@ def read_columns(
     path: str | Path, names: Sequence[str], *, missing: str = "error"
 ) -> tuple[Floats, int]:
     """Read these columns of a CSV file with a header, (N, len(names)), and count rows left out."""
-    header, rows = _read(Path(path))
+    header, rows = read_rows(Path(path))
     for name in names:
         _column(header, name, path)
     return _numbers(header, rows, names, path, missing)
 
 
-def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Header, and rows with their line numbers; a .gz file is unpacked."""
+def read_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Read a CSV file's header, and its rows with their line numbers; a .gz file is unpacked."""
     try:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")

@@ -42,11 +42,12 @@ class Edition:
     name: str
     file: str  # name of the uncompressed file
     state: str  # what it is, and how it differs from what UCI holds
-    rows: int
+    rows: int  # lines with numbers; about so many where there is no checksum
     columns: tuple[str, ...]
     target_bounds: Bounds  # of every known value of the set's target
     sha256: str | None = None  # of the uncompressed content; None: never seen by us
     is_in_archive: bool = False  # UCI's archive holds it, under this name
+    has_gaps: bool = False  # cells may be empty
     is_shipped: bool = False
     has_header: bool = True
     separator: str = ","

@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from domkl import checks
 from domkl.data.catalog import DATASETS
 from domkl.data.loaders import load_series
+from domkl.data.ranges import ranges_of
 from domkl.data.records import Bounds, DataSet, Edition, data_set
 from domkl.data.rules import RULES, Chosen, choose
 from domkl.data.store import read
-from domkl.data.streams import SCALES, Ranges, Scaled, embed, scaled
+from domkl.data.streams import SCALES, Scaled, embed, scale_note, scaled
 from domkl.data.tables import read_table
-from domkl.errors import DataError, ParameterError
+from domkl.errors import ParameterError
 from domkl.typing import Floats
 
 
@@ -89,7 +88,7 @@ def load_set(
         "rows": len(chosen.y),
         "values_outside": _outside((*chosen.names, target), inputs, label),
     }
-    note = f"{_rows_note(facts)}; {_scale_note(facts, found.edition)}"
+    note = f"{_rows_note(facts)}; {_scale_note(facts, found.edition, label)}"
     return Prepared(name, inputs.values, label.values, False, chosen.names, facts, note)
 
 
@@ -98,7 +97,8 @@ def _series(
 ) -> Prepared:
     found, series = read(data), load_series(data.name, rule)
     declared = {**data.ranges, **(ranges or {})}
-    made = scaled(series.values, scale, _ranges(data.target, declared, scale))
+    is_declared = scale == "declared"
+    made = scaled(series.values, scale, ranges_of(data.target, declared) if is_declared else None)
     X, y = embed(made.values, n_lags)
     facts = _facts(data, found.edition, found.sha256, rule, scale, data.target, made)
     facts |= {
@@ -110,7 +110,7 @@ def _series(
         "values_outside": {data.target: int(made.n_outside)} if made.n_outside else {},
     }
     names = tuple(f"lag {i}" for i in range(1, n_lags + 1))
-    note = f"{series.note}; {_scale_note(facts, found.edition, 'all values')}"
+    note = f"{series.note}; {scale_note(scale, made, 'all values', int(made.n_outside))}"
     return Prepared(data.name, X, y, True, names, facts, note)
 
 
@@ -118,35 +118,17 @@ def _scaled_table(
     chosen: Chosen, edition: Edition, scale: str, target: str, declared: Mapping[str, Bounds]
 ) -> tuple[Scaled, Scaled]:
     """Inputs and target, scaled."""
+    if scale == "declared":
+        inputs = scaled(chosen.X, scale, ranges_of(chosen.names, declared))
+        return inputs, scaled(chosen.y, scale, ranges_of(target, declared))
     if scale != "authors":
-        return (
-            scaled(chosen.X, scale, _ranges(chosen.names, declared, scale)),
-            scaled(chosen.y, scale, _ranges(target, declared, scale)),
-        )
+        return scaled(chosen.X, scale), scaled(chosen.y, scale)
     rule, is_joint, _ = edition.authors
     label = scaled(chosen.y, rule)
     if not is_joint:
         return scaled(chosen.X, rule), label
     joint = scaled(chosen.X.ravel(), rule)
     return joint._replace(values=joint.values.reshape(chosen.X.shape)), label
-
-
-def _ranges(
-    names: str | tuple[str, ...], declared: Mapping[str, Bounds], scale: str
-) -> Ranges | None:
-    """Declared ranges of these columns, or of this one; None by every other rule."""
-    if scale != "declared":
-        return None
-    wanted = (names,) if isinstance(names, str) else names
-    lost = [name for name in wanted if name not in declared]
-    if lost:
-        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-        raise DataError(
-            f"scale declared needs a range for each column, got none for"
-            f" {', '.join(lost[:3])}{more}; give ranges, or another scale"
-        )
-    pairs = np.array([declared[name] for name in wanted], dtype=np.float64)  # (d, 2)
-    return Ranges(pairs[0, 0], pairs[0, 1]) if isinstance(names, str) else Ranges(*pairs.T)
 
 
 def _facts(
@@ -181,16 +163,10 @@ def _rows_note(facts: Mapping[str, Any]) -> str:
     return f"{facts['rows']} of {facts['rows_in_file']} rows of {facts['file']}; left out: {left}"
 
 
-def _scale_note(
-    facts: Mapping[str, Any], edition: Edition, what: str = "the target, inputs likewise"
-) -> str:
-    if facts["scale"] == "none":
-        return "not scaled"
-    if facts["scale"] == "authors" and edition.authors.rule == "none":
-        return f"scale authors: {edition.authors.words}"
-    if facts["scale"] == "authors" and edition.authors.is_joint:
-        what = "the target, inputs all together"
-    how = f"(v - {facts['target_offset']:g})/{facts['target_divisor']:g} of {what}"
-    outside = sum(facts["values_outside"].values())
-    more = f"; {outside} values outside their declared range" if outside else ""
-    return f"scale {facts['scale']}: {how}{more}"
+def _scale_note(facts: Mapping[str, Any], edition: Edition, label: Scaled) -> str:
+    what = "the target, inputs likewise"
+    if facts["scale"] == "authors":
+        if edition.authors.rule == "none":
+            return f"scale authors: {edition.authors.words}"
+        what = "the target, inputs all together" if edition.authors.is_joint else what
+    return scale_note(facts["scale"], label, what, sum(facts["values_outside"].values()))

@@ -48,8 +48,20 @@ def folders(data_dir: str | Path | None = None) -> list[tuple[Path, str]]:
 
 
 def locate(data: DataSet, data_dir: str | Path | None = None) -> Path | None:
-    """Path of the set's first file, plain or .gz, in the order of folders and editions."""
-    return next(_candidates(data, data_dir), None)
+    """Path of the set's first file, if there is one."""
+    return next(candidates(data, data_dir), None)
+
+
+def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Path]:
+    """Paths of all files of the set, plain or .gz, in the order of folders and editions."""
+    for folder, why in folders(data_dir):
+        if why != "the cache":
+            _check_folder(folder, why)
+        for edition in data.editions:
+            for name in (edition.file, f"{edition.file}.gz"):
+                path = folder / name
+                if _exists(path):
+                    yield path
 
 
 def read(data: DataSet, data_dir: str | Path | None = None) -> Found:
@@ -59,6 +71,11 @@ def read(data: DataSet, data_dir: str | Path | None = None) -> Found:
     path = locate(data, data_dir)
     if path is None:
         raise DataError(_not_found(data, data_dir))
+    return read_path(data, path)
+
+
+def read_path(data: DataSet, path: Path) -> Found:
+    """Read a file of the set and make sure of its checksum."""
     content = read_content(path)
     sha256 = digest(content)
     return Found(str(path), path.name, _edition(data, path, sha256), content, sha256)
@@ -100,17 +117,6 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
             f"{path} must be a manifest of domkl; delete it and fetch the sets again"
         ) from None
     return known
-
-
-def _candidates(data: DataSet, data_dir: str | Path | None) -> Iterator[Path]:
-    for folder, why in folders(data_dir):
-        if why != "the cache":
-            _check_folder(folder, why)
-        for edition in data.editions:
-            for name in (edition.file, f"{edition.file}.gz"):
-                path = folder / name
-                if _exists(path):
-                    yield path
 
 
 def _check_folder(folder: Path, why: str) -> None:

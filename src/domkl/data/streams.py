@@ -64,6 +64,20 @@ def scaled(values: ArrayLike, rule: str, ranges: Ranges | None = None) -> Scaled
     return Scaled((array - low) / divisor, low, divisor, np.asarray(n_outside))
 
 
+def scale_note(rule: str, made: Scaled, what: str, n_outside: int = 0) -> str:
+    """Say in words how values were scaled.
+
+    Examples
+    --------
+    >>> scale_note("minmax", scaled([10.0, 20.0], "minmax"), "all values")
+    'scale minmax: (v - 10)/10 of all values'
+    """
+    if rule == "none":
+        return "not scaled"
+    more = f"; {n_outside} values outside their declared range" if n_outside else ""
+    return f"scale {rule}: (v - {made.offset:g})/{made.divisor:g} of {what}{more}"
+
+
 def _bounds(array: Floats, ranges: Ranges | None) -> tuple[Floats, Floats]:
     """Lowest and highest value per column, seen or declared."""
     if ranges is None:

@@ -93,7 +93,9 @@ def test_declared_ranges_count_what_lies_outside(data_dir):
 
 
 def test_a_count_has_no_declared_range(data_dir):
-    with pytest.raises(domkl.DataError, match=r"got none for NCD_0, NCD_1, NCD_2 and \d+ more"):
+    with pytest.raises(
+        domkl.ParameterError, match=r"got none for NCD_0, NCD_1, NCD_2 and \d+ more"
+    ):
         domkl.load_set("twitter", scale="declared", data_dir=data_dir)
 
 
