@@ -36,7 +36,7 @@ def choose(table: RawTable, data: DataSet, edition: Edition, target: str, rule: 
     and rows that are no records stay in. ``"clean"`` takes all complete records.
     """
     values = np.array(table.values)
-    marked = values == edition.missing if edition.missing is not None else np.isnan(values)
+    marked = np.isnan(values) | (values == edition.missing)
     marked[:, [table.columns.index(name) for name in data.not_inputs]] = False
     if rule == "clean":
         values[marked] = np.nan
