@@ -50,11 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         made[name].set_defaults(action=_ACTIONS[name])
-    made["show"].add_argument("name", metavar="NAME", choices=SET_NAMES)
+    of_sets = f"of {', '.join(SET_NAMES)}"
+    made["show"].add_argument("name", metavar="NAME", choices=SET_NAMES, help=of_sets)
     for name in ("verify", "fetch"):
-        made[name].add_argument(
-            "names", metavar="NAME", nargs="*", help=f"of {', '.join(SET_NAMES)}"
-        )
+        made[name].add_argument("names", metavar="NAME", nargs="*", help=of_sets)
     made["fetch"].add_argument("--all", action="store_true", help="all sets that do not ship")
     made["fetch"].add_argument(
         "--from",

@@ -21,6 +21,8 @@ from domkl.data.store import MANIFEST, cache_folder, digest, read_manifest
 from domkl.data.unpack import Unpacked, unpack
 from domkl.errors import DataError
 
+_DRAFT = ".domkl-"
+
 
 class Fetched(NamedTuple):
     """A file in the cache, and what was found to hold."""
@@ -105,7 +107,7 @@ def _store(folder: Path, kept: Fetched, content: bytes) -> None:
 @contextmanager
 def _draft(folder: Path, content: bytes) -> Iterator[Path]:
     """A file with this content and a name of its own, gone afterwards unless renamed."""
-    number, name = tempfile.mkstemp(prefix=".domkl-", dir=folder)
+    number, name = tempfile.mkstemp(prefix=_DRAFT, dir=folder)
     path = Path(name)
     try:
         with os.fdopen(number, "wb") as file:
@@ -136,6 +138,8 @@ def _writable(folder: Path) -> Iterator[Path]:
         except OSError:
             pass  # a file system without locks
         try:
+            for draft in folder.glob(f"{_DRAFT}*"):  # of a process that was killed
+                draft.unlink()
             yield folder
         except OSError as error:
             raise DataError(f"cannot write into {folder}: {error.strerror or error}") from None

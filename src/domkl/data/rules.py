@@ -28,12 +28,17 @@ class Chosen(NamedTuple):
     n_missing: int  # missing values in the file, inputs and target
 
 
+def n_records(edition: Edition, rule: str) -> int | None:
+    """How many records from the start a rule looks at; None for all."""
+    return edition.paper_records if rule == "paper" else None
+
+
 def choose(table: RawTable, data: DataSet, edition: Edition, target: str, rule: str) -> Chosen:
     """Apply a rule to a table.
 
-    ``"paper"`` takes the first records the authors took, of these the ones with a target and
-    without empty cells; a number that stands for a missing value stays what it is in the inputs,
-    and rows that are no records stay in. ``"clean"`` takes all complete records.
+    ``"paper"`` takes the rows with a target and without empty cells, of the first `n_records`; a
+    number that stands for a missing value stays what it is in the inputs, and rows that are no
+    records stay in. ``"clean"`` takes all complete records.
     """
     values = np.array(table.values)
     marked = np.isnan(values) | (values == edition.missing)
@@ -46,7 +51,7 @@ def choose(table: RawTable, data: DataSet, edition: Edition, target: str, rule: 
     names, lost = _inputs(table, values, data, target, rule)
     X = values[:, [table.columns.index(name) for name in names]]
     y = values[:, table.columns.index(target)]
-    kept, counts, lines = _rows(table, data, edition, X, y, rule)
+    kept, counts, lines = _rows(table, data, X, y, rule)
     if not kept.any():
         raise DataError(f"{data.name} has no row that can be used with target {target!r}")
     n_missing = int(np.count_nonzero(marked))
@@ -71,19 +76,17 @@ def _inputs(
 
 
 def _rows(
-    table: RawTable, data: DataSet, edition: Edition, X: Floats, y: Floats, rule: str
+    table: RawTable, data: DataSet, X: Floats, y: Floats, rule: str
 ) -> tuple[NDArray[np.bool_], dict[str, int], dict[str, list[int]]]:
     """Rows to keep; per reason how many go, and where. A row goes for its first reason only."""
     reasons: dict[str, NDArray[np.bool_]] = {}
     if rule == "clean" and data.record_key is not None:
         reasons["no record but a summary"] = np.isnan(table.column(data.record_key))
-    first = edition.paper_records
-    if rule == "paper" and first is not None:
-        reasons[f"after the first {first}"] = np.asarray(np.arange(len(y)) >= first)
     reasons["no target"] = np.isnan(y)
     reasons["missing inputs"] = np.asarray(np.isnan(X).any(axis=1))
     kept = np.ones(len(y), dtype=bool)
-    counts: dict[str, int] = {}
+    n_after = table.n_rows - len(y)
+    counts = {f"after the first {len(y)}": n_after} if n_after else {}
     lines: dict[str, list[int]] = {}
     for reason, gone in reasons.items():
         going = gone & kept

@@ -9,7 +9,7 @@ from domkl.data.catalog import DATASETS
 from domkl.data.loaders import load_series
 from domkl.data.ranges import ranges_of
 from domkl.data.records import Bounds, DataSet, Edition, data_set
-from domkl.data.rules import RULES, Chosen, choose
+from domkl.data.rules import RULES, Chosen, choose, n_records
 from domkl.data.store import read
 from domkl.data.streams import SCALES, Scaled, embed, scale_note, scaled
 from domkl.data.tables import read_table
@@ -73,14 +73,15 @@ def load_set(
     if data.is_series:
         return _series(data, rule, scale, n_lags, ranges)
     found = read(data, data_dir)
-    table = read_table(found.content, found.edition, found.place)
+    first = n_records(found.edition, rule)
+    table = read_table(found.content, found.edition, found.place, first)
     chosen = choose(table, data, found.edition, target, rule)
     declared = {**data.ranges, **found.edition.ranges, **(ranges or {})}
     inputs, label = _scaled_table(chosen, found.edition, scale, target, declared)
     facts = _facts(data, found.edition, found.sha256, rule, scale, target, label)
     facts |= {
         "file": found.file,
-        "rows_in_file": len(table.values),
+        "rows_in_file": table.n_rows,
         "rows_left_out": chosen.rows_left_out,
         "first_lines_left_out": chosen.first_lines,
         "columns_left_out": chosen.columns_left_out,

@@ -16,8 +16,8 @@ PARTITIONS = ("interleaved", "blocks", "shuffled")
 class Ranges(NamedTuple):
     """Lowest and highest value of each column, known before any sample is."""
 
-    low: Floats  # (d,), or a number
-    high: Floats
+    low: ArrayLike  # (d,), or a number
+    high: ArrayLike
 
 
 class Scaled(NamedTuple):

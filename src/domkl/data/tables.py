@@ -18,6 +18,7 @@ class RawTable(NamedTuple):
     columns: tuple[str, ...]
     values: Floats  # (N, columns)
     lines: Ints  # (N,) of the file
+    n_rows: int  # in the file, with those that were not read
     n_empty: int  # lines with separators only
 
     def column(self, name: str) -> Floats:
@@ -25,16 +26,17 @@ class RawTable(NamedTuple):
         return self.values[:, self.columns.index(name)]
 
 
-def read_table(content: bytes, edition: Edition, where: str) -> RawTable:
-    """Read an edition's table; ``where`` names the file in errors."""
+def read_table(content: bytes, edition: Edition, where: str, first: int | None = None) -> RawTable:
+    """Read an edition's table, or its first rows; ``where`` names the file in errors."""
     lines = _lines(content, where)
     places, start = _places(lines, edition, where)
     kept = [i for i in range(start, len(lines)) if lines[i]]
     full = [i for i in kept if lines[i].strip(edition.separator)]
     if not full:
         raise DataError(f"{where} must have rows, got none")
-    values = np.empty((len(full), len(places)))
-    for row, i in enumerate(full):
+    used = full[:first]
+    values = np.empty((len(used), len(places)))
+    for row, i in enumerate(used):
         cells = lines[i].split(edition.separator)
         if len(cells) <= max(places):
             raise DataError(
@@ -42,8 +44,8 @@ def read_table(content: bytes, edition: Edition, where: str) -> RawTable:
                 " the file may be cut off"
             )
         values[row] = _row([cells[j] for j in places], edition, f"{where} line {i + 1}")
-    numbers = np.array(full, dtype=np.int64) + 1
-    return RawTable(edition.columns, values, numbers, len(kept) - len(full))
+    numbers = np.array(used, dtype=np.int64) + 1
+    return RawTable(edition.columns, values, numbers, len(full), len(kept) - len(full))
 
 
 def day_fraction(cell: str) -> float:

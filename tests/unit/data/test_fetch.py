@@ -258,6 +258,13 @@ def test_other_addresses_are_refused(toy, source):
         fetch(toy, source)
 
 
+def test_drafts_of_a_killed_process_are_removed(toy, cache):
+    cache.mkdir(parents=True)
+    (cache / ".domkl-abc").write_bytes(TABLE[:9])
+    fetch(toy)
+    assert left(cache) == ["manifest.json", "toy.csv"]
+
+
 def test_one_at_a_time(toy, cache):
     cache.mkdir(parents=True)
     with (cache / ".lock").open("w") as lock:
