@@ -22,7 +22,7 @@ LEVEL = {
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba"},
     "data": {"numpy", "platformdirs"},
-    "experiments": {"numpy", "matplotlib"},
+    "experiments": {"numpy", "matplotlib", "jinja2", "river"},
     "cli": {"numpy", "tqdm"},
 }
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")

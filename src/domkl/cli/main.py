@@ -1,6 +1,7 @@
 """`domkl`: find the command, run it, and turn every expected failure into one line and a code.
 
-Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 2 usage, 3 data, 130 interrupted.
+Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 1 a claim failed,
+2 usage, 3 data, 130 interrupted.
 """
 
 import argparse
@@ -11,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import domkl
-from domkl.cli import data, simulate
+from domkl.cli import data, reproduce, simulate
 from domkl.cli.interrupts import Interrupts
 from domkl.errors import DataError, DomklError
 
-COMMANDS = {"simulate": simulate, "data": data}
+COMMANDS = {"simulate": simulate, "reproduce": reproduce, "data": data}
 
 
 def parser() -> argparse.ArgumentParser:

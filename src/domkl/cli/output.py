@@ -14,12 +14,12 @@ class Outbox:
 
     def __init__(self, folder: Path, draft: Path) -> None:
         self.folder = folder
-        self._draft = draft
+        self.draft = draft
         self._suffixes: list[str] = []
 
     def add(self, suffix: str, write: Callable[[Path], None]) -> None:
         """Let ``write`` make the file that will end in this suffix."""
-        write(self._draft / f"file{suffix}")
+        write(self.draft / f"file{suffix}")
         self._suffixes.append(suffix)
 
     def publish(self, stem: str) -> list[Path]:
@@ -36,7 +36,7 @@ class Outbox:
         taken: list[Path] = []
         try:
             for suffix, path in zip(self._suffixes, paths, strict=True):
-                if path.exists() or not _moved(self._draft / f"file{suffix}", path):
+                if path.exists() or not _moved(self.draft / f"file{suffix}", path):
                     break
                 taken.append(path)
         finally:
@@ -59,6 +59,37 @@ def _moved(draft: Path, path: Path) -> bool:
             path.unlink(missing_ok=True)
             raise
     return True
+
+
+class Draft:
+    """A folder that appears under its final name when it is complete."""
+
+    def __init__(self, folder: Path, parent: Path, stem: str) -> None:
+        self.folder = folder
+        self._parent, self._stem = parent, stem
+
+    def publish(self) -> Path:
+        """Give it the next free number: stem-001 and so on, never over an older one."""
+        number = 1
+        while True:
+            path = self._parent / f"{self._stem}-{number:03d}"
+            try:
+                path.mkdir()
+                break
+            except FileExistsError:
+                number += 1
+        self.folder.chmod(path.stat().st_mode)
+        self.folder.replace(path)  # an empty folder may be replaced, at once
+        return path
+
+
+@contextmanager
+def new_folder(parent: Path, stem: str) -> Iterator[Draft]:
+    """A folder to be filled and published; gone without a trace otherwise."""
+    with outbox(parent) as box:
+        folder = box.draft / stem
+        folder.mkdir()
+        yield Draft(folder, parent, stem)
 
 
 @contextmanager

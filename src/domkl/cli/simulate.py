@@ -3,19 +3,17 @@
 import argparse
 import json
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domkl.cli.progress import Bar, note_after
 from domkl.cli.source import PARTITION_NAMES, Source, add_data_arguments, read_source
 from domkl.errors import ParameterError
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
-    from domkl.experiments.compare import Outcome, Setting
+    from domkl.experiments.compare import Outcome, Progress, Setting
 
 SUMMARY = "run the learners on a stream and compare them"
 DESCRIPTION = """\
@@ -101,10 +99,11 @@ def run(args: argparse.Namespace) -> int:
     with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {source.note}", file=sys.stderr)
         graphs = draw_graphs(setting)
-        with _note_after(1.0, "compiling; this takes some 20 s, once"):
+        with note_after(1.0, "compiling; this takes some 20 s, once"):
             compile_for(algorithms, X, y, setting)
-        with _Bar(len(algorithms), len(y) * setting.n_trials, args.interrupts) as bar:
-            outcomes = compare(algorithms, X, y, graphs, setting, bar.update)
+        with Bar(args.interrupts) as bar:
+            update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)
+            outcomes = compare(algorithms, X, y, graphs, setting, update)
         records = report.as_records(outcomes, setting, source.facts)
         box.add(".png", lambda path: report.write_figure(path, outcomes, title))
         box.add(".csv", lambda path: report.write_curves(path, outcomes))
@@ -187,44 +186,12 @@ def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None
             print(f"{outcome.algorithm} diverged in {n} trials", file=sys.stderr)
 
 
-@contextmanager
-def _note_after(seconds: float, note: str) -> Iterator[None]:
-    """Print a note on standard error if what follows takes longer than this."""
-    timer = threading.Timer(seconds, lambda: print(note, file=sys.stderr))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _over_all(bar: Bar, total: int) -> "Progress":
+    """Show the rounds of all algorithms on one bar."""
+    finished: dict[str, int] = {}
 
+    def update(name: str, done: int, of_this: int | None) -> None:
+        finished[name] = done
+        bar.update(name, sum(finished.values()), total)
 
-class _Bar:
-    """A progress bar with an estimate, on standard error, over all algorithms."""
-
-    def __init__(self, n_algorithms: int, per_algorithm: int, interrupts: Any) -> None:
-        from tqdm import tqdm
-
-        self._interrupts = interrupts
-        self._finished: dict[str, int] = {}
-        self._bar = tqdm(
-            total=n_algorithms * per_algorithm,
-            unit="round",
-            unit_scale=True,
-            mininterval=0.2 if sys.stderr.isatty() else 5.0,
-            file=sys.stderr,
-            leave=False,
-            dynamic_ncols=True,
-        )
-
-    def update(self, name: str, done: int, total: int | None) -> None:
-        self._interrupts.check()
-        self._bar.set_description(name, refresh=False)
-        self._finished[name] = done
-        self._bar.update(sum(self._finished.values()) - self._bar.n)
-
-    def __enter__(self) -> "_Bar":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
+    return update

@@ -56,6 +56,7 @@ class Outcome:
     cv: Floats  # (B, T)
     cv_mode: str
     seconds: float
+    weights: Floats | None = None  # (P,)  final, mean over trials and learners
 
     def final(self, curve: str) -> Interval:
         """Mean over trials of a curve's last value, with its interval."""
@@ -134,7 +135,9 @@ def _run(
     )
     seconds = time.perf_counter() - start
     used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
-    return Outcome(name, _parameters(algorithm), used, run.mse, run.cv, run.cv_mode, seconds)
+    weights = None if run.weights is None else run.weights.mean(axis=(0, 1))
+    curves = (run.mse, run.cv, run.cv_mode)
+    return Outcome(name, _parameters(algorithm), used, *curves, seconds, weights)
 
 
 def _features(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from domkl.cli.main import main
+from domkl.cli.simulate import NAMES
 
 SMALL = ["--trials", "2", "--learners", "3", "--frequencies", "4", "--connect", "0.9"]
 
@@ -32,8 +33,8 @@ def run(*arguments):
 def test_all_algorithms_on_the_shipped_series(here, capsys):
     assert run("--trials", "2") == 0
     out, err = capsys.readouterr()
-    names = ["domkl", "dokl", "comkl", "rff-dokl", "rff-domkl", "alone", "last-value"]
-    assert [line.split()[0] for line in out.splitlines()[2:9]] == names
+    names = list(NAMES)
+    assert [line.split()[0] for line in out.splitlines()[2:10]] == names
     assert "the first 6500 values" in err
     assert "scale minmax: (v - 125)/7092 of all values" in err
     assert "dokl: sigma^2 = 0.001 in 1, 1000 in 1 of the trials" in out
@@ -106,7 +107,6 @@ def test_the_defaults_are_the_papers(here):
     """(43) divided by M where eq. (5) asks for it; K, α_c, s and the trials of the main job."""
     from domkl.algorithms.registry import ALGORITHMS
     from domkl.cli.main import parser
-    from domkl.cli.simulate import NAMES
     from domkl.cli.source import PARTITION_NAMES, SCALE_NAMES
     from domkl.data.streams import PARTITIONS, SCALES
 

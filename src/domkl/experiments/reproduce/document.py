@@ -1,0 +1,163 @@
+"""What a report is made of: sections of claims, tables and figures, as data.
+
+Everything here turns into JSON as it stands; pages and pictures are made from that JSON alone, so
+that they can be made again from a kept file, and hold no number that it does not.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from domkl.experiments.reproduce.store import Kept
+from domkl.typing import Floats
+
+Verdict = Literal["holds", "does not hold", "cannot be checked here"]
+Cell = str | float | int | None
+
+DIGITS = 5  # significant, of numbers in JSON
+N_POINTS = 70  # of a drawn curve
+
+
+@dataclass
+class Claim:
+    """Something the paper says, and what came out."""
+
+    id: str
+    claim: str
+    where: str  # in the paper
+    evidence: str
+    verdict: Verdict = "cannot be checked here"
+
+
+@dataclass
+class Table:
+    """Rows beside each other."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[Cell]]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Line:
+    """A curve with its band."""
+
+    name: str
+    x: list[float]
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+@dataclass
+class Panel:
+    """A pair of axes."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: list[Line]
+    x_log: bool = True
+    y_log: bool = True
+
+
+@dataclass
+class Figure:
+    """Panels side by side."""
+
+    id: str
+    caption: str
+    panels: list[Panel]
+    n_columns: int = 3
+
+
+@dataclass
+class Section:
+    """A part of the report."""
+
+    id: str
+    title: str
+    text: list[str] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, rounded; what is not finite becomes null."""
+        rounded: dict[str, Any] = plain(asdict(self))
+        return rounded
+
+
+def plain(value: Any) -> Any:
+    """Turn numbers and arrays into what JSON can hold."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def verdict(is_true: bool) -> Verdict:
+    """Holds, or not."""
+    return "holds" if is_true else "does not hold"
+
+
+def judged(claim: Claim, is_true: bool, names: Sequence[str], wanted: Sequence[str]) -> Claim:
+    """Settle a claim about ``wanted`` data sets by those that are there.
+
+    A counterexample counts whatever is absent; a confirmation needs all.
+    """
+    absent = [name for name in wanted if name not in names]
+    if absent and (is_true or not names):
+        return unchecked(claim.id, claim.claim, claim.where, absent)
+    return replace(claim, verdict=verdict(is_true))
+
+
+def unchecked(claim_id: str, claim: str, where: str, missing: Iterable[str]) -> Claim:
+    """A claim for which data are missing."""
+    names = ", ".join(missing)
+    why = f"data sets not found: {names}; `domkl data fetch` them, or set DOMKL_DATA"
+    return Claim(claim_id, claim, where, why)
+
+
+def line(name: str, curve: Floats) -> Line:
+    """A kept curve (3, T) of means and bands over rounds, thinned to what can be seen."""
+    n_rounds = curve.shape[1]
+    rounds = np.unique(np.geomspace(1, n_rounds, N_POINTS).round().astype(int))
+    mean, low, high = (list(values[rounds - 1]) for values in curve)
+    return Line(name, [float(t) for t in rounds], mean, low, high)
+
+
+def points(name: str, x: Sequence[float], found: Sequence[Floats]) -> Line:
+    """One point per (mean, low, high)."""
+    mean, low, high = ([float(values[i]) for values in found] for i in range(3))
+    return Line(name, [float(value) for value in x], list(mean), list(low), list(high))
+
+
+def last(kept: Kept, curve: str = "mse", *, paper_start: bool = False) -> Floats:
+    """Every trial's final value; with the paper's MSE(1) = CV(1) = 1 if asked for."""
+    values: Floats = kept[f"{curve}_last"]
+    if paper_start:
+        values = values + (1 - kept[f"{curve}_first"]) / kept[curve].shape[1]
+    return values
+
+
+def mean_of(kept: Kept, curve: str = "mse", *, paper_start: bool = False) -> float:
+    """Mean over trials of the final value."""
+    return float(np.mean(last(kept, curve, paper_start=paper_start)))
+
+
+def joined(names: Iterable[str]) -> str:
+    """``a, b and c``."""
+    names = list(names)
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

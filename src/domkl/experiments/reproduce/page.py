@@ -1,0 +1,58 @@
+"""A report as one HTML page or one Markdown page, from its JSON alone."""
+
+import base64
+import math
+from importlib.resources import files
+from typing import Any
+
+from domkl.experiments.reproduce.figures import draw
+
+MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
+
+
+def as_html(document: dict[str, Any], pictures: dict[str, bytes] | None = None) -> str:
+    """One self-contained page: pictures are inside, nothing is loaded from elsewhere."""
+    drawn = pictures or {figure["id"]: draw(figure, "svg") for figure in figures_of(document)}
+    encoded = {name: base64.b64encode(svg).decode() for name, svg in drawn.items()}
+    return _render("report.html.jinja", True, document=document, pictures=encoded)
+
+
+def as_markdown(document: dict[str, Any], folder: str) -> str:
+    """A page that shows the pictures of a folder, as PNG."""
+    return _render("report.md.jinja", False, document=document, folder=folder)
+
+
+def figures_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """All figures of all sections."""
+    return [figure for section in document["sections"] for figure in section["figures"]]
+
+
+def claims_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """All claims of all sections."""
+    return [claim for section in document["sections"] for claim in section["claims"]]
+
+
+def number(value: Any) -> str:
+    """A cell as people read it: three significant digits, no noise."""
+    if value is None:
+        return "-"
+    if isinstance(value, (str, int)):
+        return str(value)
+    if value == 0:
+        return "0"
+    power = math.floor(math.log10(abs(value)))
+    if power < -4 or power > 4:
+        return f"{value:.2e}"
+    return f"{value:.{max(2 - power, 0)}f}"
+
+
+def _render(name: str, is_html: bool, **values: Any) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    environment = Environment(
+        autoescape=is_html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["number"] = number
+    environment.globals.update(marks=MARKS, claims_of=claims_of)
+    template = files("domkl.experiments.reproduce") / "templates" / name
+    return environment.from_string(template.read_text(encoding="utf-8")).render(**values)

@@ -1,0 +1,176 @@
+"""Table I: MSE and CV of DOMKL as rho and eta_g change."""
+
+from domkl.algorithms.domkl import DOMKL
+from domkl.experiments.reproduce import conductivity, printed
+from domkl.experiments.reproduce.document import (
+    Claim,
+    Section,
+    Table,
+    joined,
+    mean_of,
+    unchecked,
+    verdict,
+)
+from domkl.experiments.reproduce.lab import Lab
+from domkl.experiments.reproduce.works.base import Work
+from domkl.experiments.reproduce.works.curves import Curves
+
+SETS = ("conductivity", "weather")
+RHO = (10, 100, 1000)
+WITHIN = 0.15
+N_VARIANTS = 100  # trials at most
+INSTEAD = 60  # the eta_g with which we come near what is printed for 100
+RHO_CLAIM = "A larger rho buys consensus (a lower CV) with accuracy (a higher MSE)."
+
+
+def learner(rho: float, eta_g: float, eta_l: float = printed.ETA_L) -> DOMKL:
+    """DOMKL with parameters as the paper prints them."""
+    return DOMKL(rho=rho / printed.UNSCALED, eta_l=eta_l / printed.UNSCALED, eta_g=eta_g)
+
+
+def work(lab: Lab, name: str, eta_g: int, rho: int) -> Curves:
+    """One cell of the table."""
+    return lab.curves(name, f"eta_g {eta_g} rho {rho}", learner(rho, eta_g))
+
+
+def variants(lab: Lab) -> dict[str, Curves]:
+    """Weather at (43) when one choice is made otherwise."""
+    default = learner(printed.RHO, printed.ETA_G)
+    streams = {
+        "as above: authors' rows and scaling, target Next_Tmax, interleaved": {},
+        "target Next_Tmin, as the text says": {"target": "Next_Tmin"},
+        "without the file's two summary rows": {"rule": "clean"},
+        "min-max scaling": {"scale": "minmax"},
+    }
+    found = {
+        name: lab.curves(lab.stream("weather", **options), "variant", default, at_most=N_VARIANTS)
+        for name, options in streams.items()
+    }
+    for partition in ("blocks", "shuffled"):
+        found[f"partition: {partition}"] = lab.curves(
+            "weather", "variant", default, partition=partition, at_most=N_VARIANTS
+        )
+    return found
+
+
+def works(lab: Lab) -> list[Work]:
+    """All that this section needs."""
+    found: list[Work] = [
+        work(lab, name, *cell) for name in lab.available(SETS) for cell in printed.TABLE_1
+    ]
+    if lab.available(["weather"]):
+        found += variants(lab).values()
+        found += [work(lab, "weather", INSTEAD, rho) for rho in RHO]
+    return found + conductivity.works(lab)
+
+
+def section(lab: Lab) -> Section:
+    """Ours beside the printed numbers."""
+    names = lab.available(SETS)
+    made = Section("table-1", "Table I: the parameters rho and eta_g")
+    made.text = [
+        "MSE and CV (times 100) of DOMKL with K = 10 learners and connection probability 0.25,"
+        f" means over {lab.setting.n_trials} trials. As the paper does, the first round counts as"
+        " MSE(1) = CV(1) = 1, which adds about 1/T; the columns 'plain' leave that out. rho is as"
+        " printed, for features that are not divided by the root of M; in the scale of eq. (5) it"
+        " is rho/50.",
+    ]
+    for name in names:
+        made.tables.append(_table(lab, name))
+    if "weather" in names:
+        made.claims.append(_weather(lab))
+        made.tables.append(_variants(lab))
+    else:
+        made.claims.append(unchecked("table-1-weather", _WEATHER, "Table I", ["weather"]))
+    absent = [name for name in SETS if name not in names]
+    made.claims.append(
+        unchecked("rho", RHO_CLAIM, "Section V, Table I", absent) if absent else _rho(lab)
+    )
+    conductivity.extend(lab, made)
+    return made
+
+
+def _table(lab: Lab, name: str) -> Table:
+    rows: list[list[str | float | int | None]] = []
+    for (eta_g, rho), expected in printed.TABLE_1.items():
+        kept = lab[work(lab, name, eta_g, rho)]
+        cells: list[str | float | int | None] = [eta_g, rho]
+        for curve, theirs in zip(("mse", "cv"), expected[name], strict=True):
+            ours = 100 * mean_of(kept, curve, paper_start=True)
+            plain = 100 * mean_of(kept, curve)
+            cells += [theirs, ours, f"{100 * (ours / theirs - 1):+.0f} %", plain]
+        rows.append(cells)
+    columns = ["eta_g", "rho"]
+    for curve in ("MSE", "CV"):
+        columns += [f"{curve} paper", f"{curve} ours", "difference", f"{curve} ours, plain"]
+    return Table(f"{name.capitalize()}, times 100", columns, rows)
+
+
+_WEATHER = "The MSE printed for Weather with eta_g = 10 comes out again, within 15 %."
+
+
+def _weather(lab: Lab) -> Claim:
+    ratios = {}
+    for (eta_g, rho), expected in printed.TABLE_1.items():
+        ours = 100 * mean_of(lab[work(lab, "weather", eta_g, rho)], paper_start=True)
+        ratios[eta_g, rho] = ours / expected["weather"][0]
+    asked = [ratio for (eta_g, _), ratio in ratios.items() if eta_g == 10]
+    others = [ratio for (eta_g, _), ratio in ratios.items() if eta_g != 10]
+    instead = [100 * mean_of(lab[work(lab, "weather", INSTEAD, r)], paper_start=True) for r in RHO]
+    evidence = (
+        f"Ours over the printed MSE: {_list(asked)} for rho = 10, 100, 1000 at eta_g = 10, and"
+        f" {_list(others)} at eta_g = 100. The latter row is nearly what we get with eta_g ="
+        f" {INSTEAD}: {_list(instead)}; why, we do not know. Our CV, of which 1/T is the"
+        f" convention CV(1) = 1, is below the printed one in all settings but {_above(lab)}. Code"
+        " that the authors published for a sister paper draws other frequencies at each learner"
+        " and squares a signed mean over neighbors; the text, which we follow, does neither."
+    )
+    is_true = all(abs(ratio - 1) <= WITHIN for ratio in asked)
+    return Claim("table-1-weather", _WEATHER, "Table I", evidence, verdict(is_true))
+
+
+def _above(lab: Lab) -> str:
+    above = []
+    for (eta_g, rho), expected in printed.TABLE_1.items():
+        ours = 100 * mean_of(lab[work(lab, "weather", eta_g, rho)], "cv", paper_start=True)
+        if ours > expected["weather"][1]:
+            above.append(f"({eta_g}, {rho})")
+    return joined(above) if above else "none"
+
+
+def _rho(lab: Lab) -> Claim:
+    breaks, seen = [], []
+    for name in SETS:
+        for eta_g in (10, 100):
+            kept = [lab[work(lab, name, eta_g, rho)] for rho in RHO]
+            mse, cv = ([100 * mean_of(k, curve) for k in kept] for curve in ("mse", "cv"))
+            seen.append(f"{name}, eta_g = {eta_g}: MSE {_list(mse)}, CV {_list(cv)}")
+            if not (mse[0] <= mse[1] <= mse[2] and cv[0] >= cv[1] >= cv[2]):
+                breaks.append(f"{name} at eta_g = {eta_g}")
+    evidence = "For rho = 10, 100, 1000, times 100 and without MSE(1) = 1. " + "; ".join(seen) + "."
+    if breaks:
+        evidence += f" Not monotone for {joined(breaks)}."
+    evidence += (
+        " The printed table is not monotone either: Conductivity's MSE falls and rises, Weather's"
+        " CV too."
+    )
+    return Claim("rho", RHO_CLAIM, "Section V, Table I", evidence, verdict(not breaks))
+
+
+def _variants(lab: Lab) -> Table:
+    paper_mse, paper_cv = printed.TABLE_1[printed.ETA_G, printed.RHO]["weather"]
+    rows: list[list[str | float | int | None]] = [["the paper", paper_mse, paper_cv]]
+    for name, variant in variants(lab).items():
+        kept = lab[variant]
+        rows.append([name, *(100 * mean_of(kept, c, paper_start=True) for c in ("mse", "cv"))])
+    return Table(
+        "Weather at rho = 100, eta_g = 10 when one choice is made otherwise, times 100,"
+        f" {min(N_VARIANTS, lab.setting.n_trials)} trials",
+        ["choice", "MSE", "CV"],
+        rows,
+        ["The text says that the minimum is predicted; the authors' array holds the maximum."],
+    )
+
+
+def _list(values: list[float]) -> str:
+    return " / ".join(f"{value:.3g}" for value in values)

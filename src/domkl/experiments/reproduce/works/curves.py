@@ -1,0 +1,100 @@
+"""MSE(t) and CV(t) of an algorithm."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from domkl import rng
+from domkl.algorithms.base import Algorithm
+from domkl.data.streams import deal
+from domkl.experiments.compare import Outcome, Setting, compare, compile_for, draw_graphs
+from domkl.experiments.reproduce.store import Kept
+from domkl.experiments.reproduce.works.base import Report, Stream, Work
+from domkl.graphs.graph import Graph
+from domkl.metrics.intervals import interval
+
+
+@dataclass(frozen=True, eq=False)
+class Curves(Work):
+    """An algorithm's MSE(t) and CV(t) on a stream, over all trials.
+
+    Trials of equal numbers have equal graphs and features whatever the algorithm, so outcomes can
+    be paired.
+    """
+
+    stream: Stream
+    name: str
+    algorithm: Algorithm
+    setting: Setting
+    network: str = "random"  # or "tree", "complete"
+    partition: str = "interleaved"
+
+    @property
+    def label(self) -> str:
+        """Stream and algorithm."""
+        return f"{self.stream.name} {self.name}"
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Samples, law and setting; not the number of threads, which changes nothing."""
+        setting = {key: value for key, value in asdict(self.setting).items() if key != "threads"}
+        return {
+            "stream": self.stream.digest,
+            "algorithm": repr(self.algorithm),
+            "setting": setting,
+            "network": self.network,
+            "partition": self.partition,
+        }
+
+    @property
+    def cost(self) -> float:
+        """As measured in docs/speed.md, with all pairs for CV."""
+        kernels = 1 if self.algorithm.single_kernel else 17
+        pairs = 0.012 * self.setting.n_learners
+        per_step = kernels * (0.3 + pairs + 0.003 * self.stream.X.shape[1])
+        return float(len(self.stream.y) * self.setting.n_trials * max(per_step, 1.0))
+
+    def compute(self, report: Report) -> Kept:
+        """Run all trials."""
+        setting = self.setting
+        X, y = deal(
+            self.stream.X, self.stream.y, setting.n_learners, self.partition, seed=setting.seed
+        )
+        named = {self.name: self.algorithm}
+        compile_for(named, X, y, setting)
+        with np.errstate(over="ignore", invalid="ignore"):
+            (outcome,) = compare(
+                named,
+                X,
+                y,
+                self._graphs(),
+                setting,
+                lambda _, done, total: report(_share(done, total)),
+            )
+        return kept(outcome)
+
+    def _graphs(self) -> list[Graph]:
+        setting = self.setting
+        if self.network == "random":
+            return draw_graphs(setting)
+        if self.network == "complete":
+            return [Graph.complete(setting.n_learners)] * setting.n_trials
+        seeds = (rng.child(setting.seed, "tree", b) for b in range(setting.n_trials))
+        return [Graph.tree(setting.n_learners, seed=seed) for seed in seeds]
+
+
+def kept(outcome: Outcome) -> Kept:
+    """What is kept of a comparison: curves over trials, and every trial's first and last value."""
+    found: Kept = {"diverged": np.array(outcome.n_diverged)}
+    if outcome.weights is not None:
+        found["weights"] = outcome.weights
+    for curve in ("mse", "cv"):
+        values = getattr(outcome, curve)
+        found[curve] = np.stack(interval(values))  # (3, T): mean, low, high
+        found[f"{curve}_first"], found[f"{curve}_last"] = values[:, 0], values[:, -1]
+    return found
+
+
+def _share(done: int, total: int | None) -> float:
+    return done / total if total else 1.0
