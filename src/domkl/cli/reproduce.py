@@ -66,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from domkl.experiments.reproduce.page import claims_of
+    from domkl.experiments.reproduce.page import claims_of, failed, tally
     from domkl.experiments.reproduce.run import reproduce, write
 
     lab = _lab(args)
@@ -81,10 +81,10 @@ def run(args: argparse.Namespace) -> int:
         args.interrupts.check()
         with args.interrupts.held():
             path = draft.publish()
-    found = claims_of(document)
-    print(text if args.json else _table(found), end="" if args.json else "\n")
+    table = f"{_table(claims_of(document))}\n\n{tally(document)}\n"
+    print(text if args.json else table, end="")
     print(f"wrote {path / 'report.html'}, results.json and figures", file=sys.stderr)
-    return int(args.strict and any(claim["verdict"] == "does not hold" for claim in found))
+    return int(args.strict and bool(failed(document)))
 
 
 def _lab(args: argparse.Namespace) -> "Lab":

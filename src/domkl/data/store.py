@@ -70,7 +70,7 @@ def read(data: DataSet, data_dir: str | Path | None = None) -> Found:
         return _shipped(data)
     path = locate(data, data_dir)
     if path is None:
-        raise DataError(_not_found(data, data_dir))
+        raise DataError(not_found(data, data_dir))
     return read_path(data, path)
 
 
@@ -165,7 +165,8 @@ def _shipped(data: DataSet) -> Found:
     return Found("shipped with domkl", edition.file, edition, content, sha256)
 
 
-def _not_found(data: DataSet, data_dir: str | Path | None) -> str:
+def not_found(data: DataSet, data_dir: str | Path | None) -> str:
+    """Say where a file was looked for, and how to get it."""
     names = ", ".join(edition.file for edition in data.editions)
     places = "; ".join(f"{folder} ({why})" for folder, why in folders(data_dir))
     return (

@@ -17,6 +17,7 @@ from domkl.typing import Floats
 Verdict = Literal["holds", "does not hold", "cannot be checked here"]
 Cell = str | float | int | None
 
+OURS = "not in the paper"  # where a claim stands that we ask for ourselves
 DIGITS = 5  # significant, of numbers in JSON
 N_POINTS = 70  # of a drawn curve
 

@@ -48,7 +48,7 @@ def draw(figure: dict[str, Any], kind: str) -> bytes:
         for axis in list(grid.flat)[n_panels:]:
             axis.set_visible(False)
         handles = _handles(grid)
-        columns = math.ceil(len(handles) / math.ceil(len(handles) / (2 * n_columns)))
+        columns = math.ceil(len(handles) / max(math.ceil(len(handles) / (2 * n_columns)), 1))
         picture.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=columns,
             frameon=False,

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.base import Algorithm
+from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
-from domkl.errors import DataError
+from domkl.data.store import locate, not_found
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.store import Kept, Store
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
@@ -34,7 +35,7 @@ class Lab:
     store: Store
     data_dir: Path | None = None
     is_quick: bool = False  # fewer horizons and models as well as trials
-    missing: dict[str, str] = field(default_factory=dict)  # set → why it could not be loaded
+    missing: dict[str, str] = field(default_factory=dict)  # set → where it was looked for
     _streams: dict[Any, Stream] = field(default_factory=dict)
     _outcomes: dict[str, Kept] = field(default_factory=dict)
 
@@ -55,14 +56,16 @@ class Lab:
         return self._streams[key]
 
     def available(self, names: Iterable[str]) -> list[str]:
-        """Those of the sets that can be loaded; why not, of the others, goes to `missing`."""
+        """Those of the sets whose file is there; of the others, `missing` says where it was sought.
+
+        A file that is there and is not what it should be is an error.
+        """
         found = []
         for name in names:
-            try:
-                self.stream(name)
+            if DATASETS[name].is_shipped or locate(DATASETS[name], self.data_dir) is not None:
                 found.append(name)
-            except DataError as error:
-                self.missing[name] = str(error)
+            elif name not in self.missing:
+                self.missing[name] = not_found(DATASETS[name], self.data_dir)
         return found
 
     def curves(

@@ -5,6 +5,7 @@ import math
 from importlib.resources import files
 from typing import Any
 
+from domkl.experiments.reproduce.document import OURS
 from domkl.experiments.reproduce.figures import draw
 
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
@@ -32,6 +33,19 @@ def claims_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [claim for section in document["sections"] for claim in section["claims"]]
 
 
+def failed(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Claims of the paper that do not hold."""
+    claims = (claim for claim in claims_of(document) if claim["where"] != OURS)
+    return [claim for claim in claims if claim["verdict"] == "does not hold"]
+
+
+def tally(document: dict[str, Any]) -> str:
+    """How many of the paper's claims got which verdict."""
+    found = [claim["verdict"] for claim in claims_of(document) if claim["where"] != OURS]
+    counts = ", ".join(f"{found.count(v)} {v}" for v in MARKS if v in found)
+    return f"{len(found)} claims of the paper: {counts}"
+
+
 def number(value: Any) -> str:
     """A cell as people read it: three significant digits, no noise."""
     if value is None:
@@ -53,6 +67,6 @@ def _render(name: str, is_html: bool, **values: Any) -> str:
         autoescape=is_html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["number"] = number
-    environment.globals.update(marks=MARKS, claims_of=claims_of)
+    environment.globals.update(marks=MARKS, claims_of=claims_of, tally=tally)
     template = files("domkl.experiments.reproduce") / "templates" / name
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)

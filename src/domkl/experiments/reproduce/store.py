@@ -75,8 +75,8 @@ class Store:
         """Read an outcome; None if it is not there or cannot be read, and must be made anew."""
         path = self._path(key)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                return {name: file[name] for name in file.files}
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                return {name: arrays[name] for name in arrays.files}
         except FileNotFoundError:
             return None
         except (OSError, ValueError, EOFError, zipfile.BadZipFile):  # cut short by a full disk, say

@@ -17,6 +17,7 @@ from domkl.experiments.reproduce.assumption import (
     horizons,
 )
 from domkl.experiments.reproduce.document import (
+    OURS,
     Cell,
     Claim,
     Figure,
@@ -240,7 +241,7 @@ def _what_holds(lab: Lab) -> Claim:
         " worse for the network."
     )
     is_true = all(g <= SUBLINEAR for g in growth.values())
-    return Claim("network-regret", text, "not in the paper", evidence, verdict(is_true))
+    return Claim("network-regret", text, OURS, evidence, verdict(is_true))
 
 
 def _rounds(group: list[Regrets]) -> str:
