@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import json
 import re
 import shlex
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from domkl.cli.main import main, parser
+from domkl.experiments.reproduce.page import as_markdown, figures_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -58,11 +60,11 @@ def _rows(text):
 
 def test_readme_commands_parse():
     text = (ROOT / "README.md").read_text()
-    commands = re.findall(r"^domkl (simulate .*)$", text, re.M)
+    commands = re.findall(r"^domkl ((?:simulate|data|reproduce) .*)$", text, re.M)
     commands += re.findall(r"`domkl (simulate [^`]+)`", text)
-    assert len(commands) >= 3
+    assert len(commands) >= 4
     for command in commands:
-        parser().parse_args(shlex.split(command))
+        parser().parse_args(shlex.split(command, comments=True))
     targets = re.findall(r"^make (\w+)", text, re.M)
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
@@ -139,6 +141,17 @@ def test_the_versions_agree():
     import domkl
 
     assert f"version: {domkl.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_reproduction_page_is_made_from_its_json():
+    """Every number in it comes from the JSON of that run."""
+    document = json.loads((ROOT / "docs/reproduce.json").read_text())
+    page = (ROOT / "docs/reproduce.md").read_text()
+    assert as_markdown(document, "images/reproduce") == page
+    for figure in figures_of(document):
+        assert (ROOT / f"docs/images/reproduce/{figure['id']}.png").exists()
+    assert document["trials"] == 500
+    assert document["missing"] == {}
 
 
 def test_no_registry_address():
