@@ -101,7 +101,7 @@ def outbox(folder: Path) -> Iterator[Outbox]:
         folder.mkdir(parents=True, exist_ok=True)
         draft = tempfile.TemporaryDirectory(prefix=".domkl-", dir=folder)
     except OSError as error:
-        _remove_empty(made)
+        remove_empty(made)
         raise ParameterError(
             f"out must be a folder that can be written, got {folder}: {error.strerror}"
         ) from None
@@ -109,10 +109,11 @@ def outbox(folder: Path) -> Iterator[Outbox]:
         with draft as name:
             yield Outbox(folder, Path(name))
     finally:
-        _remove_empty(made)
+        remove_empty(made)
 
 
-def _remove_empty(folders: list[Path]) -> None:
+def remove_empty(folders: list[Path]) -> None:
+    """Remove those of the folders that hold nothing."""
     for path in folders:
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.output import new_folder
+from domkl.cli.output import new_folder, remove_empty
 from domkl.cli.progress import Bar
 from domkl.errors import ParameterError
 
@@ -40,7 +40,9 @@ TRIALS, QUICK_TRIALS = 500, 4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("part", metavar="PART", choices=PART_NAMES, help="one of those above")
-    parser.add_argument("--trials", metavar="N", type=int, help=f"default: {TRIALS}")
+    parser.add_argument(
+        "--trials", metavar="N", type=int, help=f"an even number (default: {TRIALS})"
+    )
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_TRIALS} trials, fewer models and horizons"
     )
@@ -69,13 +71,17 @@ def run(args: argparse.Namespace) -> int:
     from domkl.experiments.reproduce.page import claims_of, failed, tally
     from domkl.experiments.reproduce.run import reproduce, write
 
-    lab = _lab(args)
-    with Bar(args.interrupts) as bar:
-        document = reproduce(lab, args.part, _command(args), bar.update)
+    lab, out = _lab(args), Path(args.out)
+    try:
+        with Bar(args.interrupts) as bar:
+            document = reproduce(lab, args.part, _command(args), bar.update)
+    except BaseException:
+        remove_empty([lab.store.folder, out])
+        raise
     for name, why in lab.missing.items():
         print(f"{name} is missing: {why}", file=sys.stderr)
     text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    with new_folder(Path(args.out), "reproduce") as draft:
+    with new_folder(out, "reproduce") as draft:
         (draft.folder / "results.json").write_text(text, encoding="utf-8")
         write(document, draft.folder)
         args.interrupts.check()
@@ -97,6 +103,10 @@ def _lab(args: argparse.Namespace) -> "Lab":
     if args.trials is not None and args.quick:
         raise ParameterError("--trials and --quick exclude each other")
     n_trials = QUICK_TRIALS if args.quick else TRIALS if args.trials is None else args.trials
+    if n_trials < 2 or n_trials % 2:
+        raise ParameterError(
+            f"trials must be an even number, half for each bandwidth of Figure 1, got {n_trials}"
+        )
     setting = Setting(n_trials=n_trials, seed=args.seed, dtype=args.dtype, threads=args.threads)
     return Lab(setting, Store(Path(args.out) / "units"), args.data_dir, args.quick)
 

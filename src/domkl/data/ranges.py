@@ -31,6 +31,15 @@ def ranges_of(names: str | tuple[str, ...], declared: Mapping[str, Bounds]) -> R
     return Ranges(pairs[0, 0], pairs[0, 1]) if isinstance(names, str) else Ranges(*pairs.T)
 
 
+def check_known(ranges: Mapping[str, Bounds], columns: tuple[str, ...]) -> None:
+    """Refuse a range for a column that there is not: a slip of the pen would go unnoticed."""
+    for name in ranges:
+        if name not in columns:
+            raise ParameterError(
+                f"ranges must be of columns in use, got {name!r}; there are {', '.join(columns)}"
+            )
+
+
 def read_ranges(path: str | Path) -> dict[str, Bounds]:
     """Read a CSV file with the columns ``column``, ``low`` and ``high``."""
     header, rows = read_rows(Path(path))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from domkl import checks
 from domkl.data.catalog import DATASETS
 from domkl.data.loaders import load_series
-from domkl.data.ranges import ranges_of
+from domkl.data.ranges import check_known, ranges_of
 from domkl.data.records import Bounds, DataSet, Edition, data_set
 from domkl.data.rules import RULES, Chosen, choose, n_records
 from domkl.data.store import read
@@ -76,6 +76,7 @@ def load_set(
     first = n_records(found.edition, rule)
     table = read_table(found.content, found.edition, found.place, first)
     chosen = choose(table, data, found.edition, target, rule)
+    check_known(ranges or {}, (*chosen.names, target))
     declared = {**data.ranges, **found.edition.ranges, **(ranges or {})}
     inputs, label = _scaled_table(chosen, found.edition, scale, target, declared)
     facts = _facts(data, found.edition, found.sha256, rule, scale, target, label)
@@ -97,6 +98,7 @@ def _series(
     data: DataSet, rule: str, scale: str, n_lags: int, ranges: Mapping[str, Bounds] | None
 ) -> Prepared:
     found, series = read(data), load_series(data.name, rule)
+    check_known(ranges or {}, (data.target,))
     declared = {**data.ranges, **(ranges or {})}
     is_declared = scale == "declared"
     made = scaled(series.values, scale, ranges_of(data.target, declared) if is_declared else None)

@@ -87,7 +87,9 @@ def _bounds(array: Floats, ranges: Ranges | None) -> tuple[Floats, Floats]:
         low, high = (np.broadcast_to(np.asarray(each, dtype=np.float64), shape) for each in ranges)
     except (TypeError, ValueError):
         raise ParameterError(f"ranges must be numbers for {shape} columns, got {ranges}") from None
-    if not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
+    with np.errstate(over="ignore"):
+        is_sound = np.isfinite(high - low) & (low < high)
+    if not is_sound.all():
         raise ParameterError(f"ranges must be finite with low < high, got {ranges}")
     return low, high
 

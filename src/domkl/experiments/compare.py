@@ -14,7 +14,7 @@ from domkl.core.kernels import gaussian_bank
 from domkl.graphs.graph import Graph
 from domkl.metrics.intervals import Interval, interval
 from domkl.sim.simulate import simulate
-from domkl.typing import Floats, Real
+from domkl.typing import Floats, Ints, Real
 
 #: σ² of the single-kernel algorithms in the paper's Figure 1, half the trials each
 FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
@@ -58,9 +58,20 @@ class Outcome:
     seconds: float
     weights: Floats | None = None  # (P,)  final, mean over trials and learners
 
+    def interval(self, curve: str) -> Interval:
+        """Mean over trials of a curve in every round, with its interval."""
+        return interval(getattr(self, curve), groups=self._kinds)
+
     def final(self, curve: str) -> Interval:
         """Mean over trials of a curve's last value, with its interval."""
-        return interval(getattr(self, curve)[:, -1])
+        return interval(getattr(self, curve)[:, -1], groups=self._kinds)
+
+    @property
+    def _kinds(self) -> Ints | None:
+        """Which bandwidth each trial has."""
+        if not self.shares:
+            return None
+        return np.repeat(np.arange(len(self.shares)), [n for _, n in self.shares])
 
     @property
     def n_diverged(self) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 
 from domkl.experiments.compare import Outcome, Setting
 from domkl.metrics.curves import with_paper_start
-from domkl.metrics.intervals import interval
 
 # Okabe and Ito's palette, told apart by color-blind readers; in the order of the registry
 COLORS = {
@@ -102,7 +101,7 @@ def write_curves(path: Path, outcomes: list[Outcome]) -> None:
         writer = csv.writer(file)
         writer.writerow(columns)
         for outcome in outcomes:
-            mse, cv = interval(outcome.mse), interval(outcome.cv)
+            mse, cv = outcome.interval("mse"), outcome.interval("cv")
             for t in range(outcome.mse.shape[1]):
                 values = (curve[t] for curve in (*mse, *cv))
                 cells = ("" if not math.isfinite(v) else f"{v:.9g}" for v in values)
@@ -141,7 +140,7 @@ def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
 
 def _draw(axis: Any, outcome: Outcome, curve: str) -> bool:
     """Draw one curve; say whether there is anything above 0, the edge of a logarithmic axis."""
-    found = interval(getattr(outcome, curve))
+    found = outcome.interval(curve)
     rounds = np.arange(1, len(found.mean) + 1)
     color = COLORS.get(outcome.algorithm)
     style = DASHES.get(outcome.algorithm, "-")

@@ -19,10 +19,14 @@ class Interval(NamedTuple):
     high: Floats
 
 
-def interval(values: ArrayLike, level: float = 0.95) -> Interval:
+def interval(
+    values: ArrayLike, level: float = 0.95, *, groups: ArrayLike | None = None
+) -> Interval:
     """Student's interval for the mean over the first axis, the trials.
 
-    One trial says nothing about its spread: low and high are then NaN.
+    One trial says nothing about its spread: low and high are then NaN. Trials of several kinds,
+    in fixed numbers, are told apart by ``groups`` (B,): the spread between kinds is then no
+    spread of the mean.
 
     Examples
     --------
@@ -34,11 +38,13 @@ def interval(values: ArrayLike, level: float = 0.95) -> Interval:
     values = np.asarray(values, dtype=np.float64)
     if values.ndim == 0 or len(values) == 0:
         raise DataError(f"values must have at least one trial, got shape {values.shape}")
+    kinds = np.zeros(len(values)) if groups is None else np.asarray(groups)
+    parts = [values[kinds == kind] for kind in np.unique(kinds)]
     n_trials, mean = len(values), values.mean(axis=0)
-    if n_trials == 1:
+    if min(len(part) for part in parts) == 1:
         return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
-    error = values.std(axis=0, ddof=1) / np.sqrt(n_trials)
-    reach = error * stats.t.ppf((1 + level) / 2, n_trials - 1)
+    squares = sum(len(part) * part.var(axis=0, ddof=1) for part in parts)
+    reach = np.sqrt(squares) / n_trials * stats.t.ppf((1 + level) / 2, n_trials - len(parts))
     return Interval(mean, mean - reach, mean + reach)
 
 

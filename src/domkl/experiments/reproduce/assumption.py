@@ -9,11 +9,13 @@ from domkl.data.streams import deal
 from domkl.data.synthetic import star
 from domkl.experiments.reproduce.document import Cell, Claim, Section, Table, verdict
 from domkl.experiments.reproduce.lab import PANELS, Lab
-from domkl.experiments.reproduce.works.base import Work
+from domkl.experiments.reproduce.works.base import Stream, Work
 from domkl.experiments.reproduce.works.weights import WeightGaps
 
 N_TRIALS = 10
 TWO_KERNELS = (1e-3, 1e3)
+LONG = "traffic, the whole clean series"
+STAR = "the star above"
 HORIZONS = (250, 1000, 4000, 16000)
 #: up to this exponent of T, growth from the first to the last horizon is taken for √T
 SUBLINEAR = 0.75
@@ -28,8 +30,9 @@ def growth(rounds: list[int], values: list[float]) -> float:
     """Power of T with which values grow, from the first to the last T; ½ is √T, 1 is linear."""
     if values[-1] <= 0:
         return -math.inf
-    rise = math.log(values[-1] / max(values[0], 1e-300))
-    return rise / math.log(rounds[-1] / rounds[0])
+    if values[0] <= 0:
+        return math.nan
+    return math.log(values[-1] / values[0]) / math.log(rounds[-1] / rounds[0])
 
 
 def works(lab: Lab) -> list[Work]:
@@ -44,22 +47,27 @@ def extend(lab: Lab, section: Section) -> None:
 
 
 def _gaps(lab: Lab) -> dict[str, list[WeightGaps]]:
-    """Data sets on random networks, and a star whose learners disagree."""
+    """Data sets on random networks; a series of 40 000 values; a star whose learners disagree."""
     n_trials, seed = min(N_TRIALS, lab.setting.n_trials), lab.setting.seed
     found: dict[str, list[WeightGaps]] = {}
     for data in lab.available(PANELS):
-        stream = lab.stream(data)
-        X, y = deal(stream.X, stream.y, lab.setting.n_learners)
-        cuts = [len(y) // n for n in (8, 4, 2, 1)]
-        found[f"{data}, random"] = [
-            WeightGaps(data, X[:n], y[:n], "random", None, n_trials, seed) for n in cuts
-        ]
-    name = "the star above"
-    found[name] = []
+        found[f"{data}, random"] = _cut(lab, lab.stream(data), (8, 4, 2, 1), n_trials)
+    parts = (16, 8) if lab.is_quick else (16, 4, 1)
+    clean = lab.stream("traffic", rule="clean")
+    found[LONG] = _cut(lab, clean, parts, min(n_trials, 3))
+    found[STAR] = []
     for n_rounds in horizons(lab)[:3]:
         X, y = star(n_rounds, rng.generator(seed, "star", n_rounds))
-        found[name].append(WeightGaps("star", X, y, "star", TWO_KERNELS, 1, seed))
+        found[STAR].append(WeightGaps("star", X, y, "star", TWO_KERNELS, 1, seed))
     return found
+
+
+def _cut(lab: Lab, stream: Stream, parts: tuple[int, ...], n_trials: int) -> list[WeightGaps]:
+    """A stream cut at these parts of its rounds."""
+    X, y = deal(stream.X, stream.y, lab.setting.n_learners)
+    cuts = [len(y) // part for part in parts]
+    seed = lab.setting.seed
+    return [WeightGaps(stream.name, X[:n], y[:n], "random", None, n_trials, seed) for n in cuts]
 
 
 def _gap_table(lab: Lab) -> Table:
@@ -75,20 +83,18 @@ def _gap_table(lab: Lab) -> Table:
 
 
 def _a4(lab: Lab) -> Claim:
-    powers, rates = {}, {}
+    powers, largest = {}, {}
     for name, group in _gaps(lab).items():
         rounds = [len(work.y) for work in group]
         squares = [float(np.mean(lab[work]["squares"])) for work in group]
-        powers[name], rates[name] = growth(rounds, squares), squares[-1] / np.sqrt(rounds[-1])
+        powers[name] = growth(rounds, squares)
+        largest[name] = max(float(lab[work]["largest"].max()) for work in group)
     seen = ", ".join(f"{name} {power:.2f}" for name, power in powers.items())
-    *data, star_rate = rates.values()
     evidence = (
-        f"Power of T with which Σ ε_t² grows, rho = eta_l = √T/50, eta_g = √T (1/2 is √T, 1"
-        f" linear): {seen}. The gaps themselves are small on the data sets (Σ ε_t²/√T at most"
-        f" {max(data, default=0.0):.2g} at the end; on the star it is {star_rate:.2g}). On a"
-        " complete graph ε_t = 0. It is an assumption on data and graph together, and fails where"
-        " neighborhoods favor different kernels."
+        "Power of T with which Σ ε_t² grows, rho = eta_l = √T/50, eta_g = √T (1/2 is √T, 1"
+        f" linear; we take up to {SUBLINEAR} as √T, and judge by the long series): {seen}. The"
+        f" largest ε_t is {largest[LONG]:.2g} there and {largest[STAR]:.2g} on the star; on a"
+        " complete graph it is 0. It is an assumption on data and graph together."
     )
     text = "Assumption (a4), Σ ε_t² = O(√T), is easily satisfied in practical networks."
-    is_true = all(power <= SUBLINEAR for power in powers.values())
-    return Claim("a4", text, "Section IV", evidence, verdict(is_true))
+    return Claim("a4", text, "Section IV", evidence, verdict(powers[LONG] <= SUBLINEAR))

@@ -81,10 +81,9 @@ def extend(lab: Lab, section: Section) -> None:
         f" {len(order)} plausible preparations the nearest in MSE is: {nearest[0]} rows, features"
         f" scaled {nearest[1]}, {nearest[2]} ({', '.join(percent)} for rho = 10, 100, 1000; its CV"
         f" is {cv[nearest][0] / theirs[0][1]:.2f}, {cv[nearest][1] / theirs[1][1]:.2f} and"
-        f" {cv[nearest][2] / theirs[2][1]:.2f} of the printed). None gives all of the printed"
-        " numbers. Scaling all columns together leaves most of the 81 features without any"
-        " weight, so everywhere else we keep the first rows with each column scaled by itself, as"
-        " the authors' Weather array is."
+        f" {cv[nearest][2] / theirs[2][1]:.2f} of the printed). Scaling all columns together leaves"
+        " most of the 81 features without any weight, so everywhere else we keep the first rows"
+        " with each column scaled by itself, as the authors' Weather array is."
     )
 
 

@@ -15,7 +15,7 @@ OWN = {
     "linear-rls pooled": ("#E69F00", "-"),
     "river forest": ("#7A5195", "--"),
     "domkl, probability 0.5": ("#0072B2", "-"),
-    "domkl, mean degree 5": ("#56B4E9", "--"),
+    "domkl, probability 5/K": ("#56B4E9", "--"),
 }
 TEXT = 10.5
 TINY = 1e-300

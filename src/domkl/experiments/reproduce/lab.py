@@ -4,6 +4,8 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from domkl.algorithms.base import Algorithm
 from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
 from domkl.data.store import locate, not_found
+from domkl.errors import DomklError
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.store import Kept, Store
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
@@ -38,12 +41,14 @@ class Lab:
     missing: dict[str, str] = field(default_factory=dict)  # set → where it was looked for
     _streams: dict[Any, Stream] = field(default_factory=dict)
     _outcomes: dict[str, Kept] = field(default_factory=dict)
+    _used: dict[str, None] = field(default_factory=dict)  # sets that were loaded, in order
 
     def stream(self, name: str, **options: Any) -> Stream:
         """Load a data set, as the paper's authors prepared it unless options say otherwise."""
 
         def make() -> Stream:
             loaded = load_set(name, data_dir=self.data_dir, **options)
+            self._used[name] = None
             facts = {**loaded.facts, "note": loaded.note}
             return Stream(name, loaded.X, loaded.y, loaded.is_series, facts)
 
@@ -109,21 +114,42 @@ class Lab:
         """Run works in processes of their own, the longest first; outcomes as they come."""
         if not works:
             return
-        order = sorted(works, key=lambda work: -work.cost)
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(min(self.n_cores, len(works)), _ignore_interrupts) as pool:
-            for place, kept in pool.imap_unordered(_computed, enumerate(order)):
-                yield order[place], kept
+        pool = ProcessPoolExecutor(
+            min(self.n_cores, len(works)),
+            multiprocessing.get_context("spawn"),
+            initializer=_ignore_interrupts,
+        )
+        try:
+            order = sorted(works, key=lambda work: -work.cost)
+            waiting = {pool.submit(timed, work, None): work for work in order}
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BrokenProcessPool:
+            raise DomklError(
+                "a process was killed, perhaps for want of memory; what was finished is kept:"
+                " run the command again"
+            ) from None
+        except BaseException:
+            for process in list(pool._processes.values()):
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def __getitem__(self, work: Work) -> Kept:
         """The outcome of a piece of work; done now, should it not be there."""
         if work.key not in self._outcomes:
             found = self.store.get(work.key)
             if found is None:
-                found = timed(work, lambda share: None)
+                found = timed(work, None)
                 self.store.put(work.key, found)
             self._outcomes[work.key] = found
         return self._outcomes[work.key]
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the sets that were loaded."""
+        return list(self._used)
 
     @property
     def n_cores(self) -> int:
@@ -131,18 +157,13 @@ class Lab:
         return self.setting.threads or available_cores()
 
 
-def timed(work: Work, report: Report) -> Kept:
+def timed(work: Work, report: Report | None) -> Kept:
     """Do a piece of work, and keep how long it took."""
     start = time.perf_counter()
-    kept = work.compute(report)
+    kept = work.compute(report or (lambda share: None))
     return {**kept, "seconds": np.array(time.perf_counter() - start)}
 
 
 def _ignore_interrupts() -> None:
     """Leave Ctrl-C to the parent, who ends its processes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _computed(numbered: tuple[int, Work]) -> tuple[int, Kept]:
-    place, work = numbered
-    return place, timed(work, lambda share: None)

@@ -16,5 +16,5 @@ RHO, ETA_L, ETA_G, N_FREQUENCIES = 100, 10, 10, 50
 #: what the printed rho and eta_l are divided by to suit eq. (5), whose features are
 UNSCALED = 50
 
-#: Section V-C: the best kernel of the Wave energy data
+#: Section V-B: the best kernel of the Wave energy data
 BEST_KERNEL = {"wave": 1e-2}

@@ -11,7 +11,7 @@ from domkl.errors import DataError
 from domkl.experiments.reproduce import beyond, claims, figure_1, figure_2, table_1, theorems
 from domkl.experiments.reproduce.document import plain
 from domkl.experiments.reproduce.figures import draw
-from domkl.experiments.reproduce.lab import SETS, Lab, Progress
+from domkl.experiments.reproduce.lab import Lab, Progress
 from domkl.experiments.reproduce.page import as_html, figures_of
 from domkl.experiments.reproduce.works import river
 from domkl.experiments.reproduce.works.base import Work
@@ -92,6 +92,5 @@ def _versions() -> dict[str, str]:
 def _data(lab: Lab) -> list[dict[str, Any]]:
     keys = ("rows", "rows_of_paper", "note", "sha256")
     return [
-        {"name": name, **{key: lab.stream(name).facts[key] for key in keys}}
-        for name in lab.available(SETS)
+        {"name": name, **{key: lab.stream(name).facts[key] for key in keys}} for name in lab.used
     ]

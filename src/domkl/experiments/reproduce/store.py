@@ -9,7 +9,9 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +23,32 @@ from domkl.errors import ParameterError
 
 Kept = dict[str, Any]  # names to arrays
 
-_SOURCES = (
+#: packages whose code outcomes depend on; and the libraries, by their versions
+SOURCES = (
+    ".",
     "core",
     "algorithms",
     "sim",
     "graphs",
     "metrics",
+    "data",
     "experiments",
     "experiments/reproduce/works",
 )
+LIBRARIES = ("numpy", "scipy", "numba")
 
 
 @cache
 def code_digest() -> str:
     """Digest the modules that outcomes depend on: results of other code are not ours."""
-    root = Path(domkl.__file__).parent
-    return hashlib.sha256("".join(source_digest(root / s) for s in _SOURCES).encode()).hexdigest()
+    return sources_digest(Path(domkl.__file__).parent)
+
+
+def sources_digest(root: Path) -> str:
+    """Digest the packages in ``SOURCES``, and the versions of the libraries."""
+    words = [source_digest(root / folder) for folder in SOURCES]
+    words += [f"{name} {version(name)}" for name in LIBRARIES]
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
 def file_digest(path: str) -> str:
@@ -79,7 +91,7 @@ class Store:
                 return {name: arrays[name] for name in arrays.files}
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):  # cut short by a full disk, say
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):  # torn or damaged
             path.unlink(missing_ok=True)
             return None
 

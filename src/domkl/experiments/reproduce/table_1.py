@@ -119,11 +119,12 @@ def _weather(lab: Lab) -> Claim:
     instead = [100 * mean_of(lab[work(lab, "weather", INSTEAD, r)], paper_start=True) for r in RHO]
     evidence = (
         f"Ours over the printed MSE: {_list(asked)} for rho = 10, 100, 1000 at eta_g = 10, and"
-        f" {_list(others)} at eta_g = 100. The latter row is nearly what we get with eta_g ="
-        f" {INSTEAD}: {_list(instead)}; why, we do not know. Our CV, of which 1/T is the"
-        f" convention CV(1) = 1, is below the printed one in {_below(lab)} of 6 settings. Code"
-        " that the authors published for a sister paper draws other frequencies at each learner"
-        " and squares a signed mean over neighbors; the text, which we follow, does neither."
+        f" {_list(others)} at eta_g = 100. What is printed for eta_g = 100 is nearly what we get"
+        f" with eta_g = {INSTEAD}, an MSE of {_list(instead)} times 0.01; why, we do not know. Our"
+        " CV, of which 1/T is the convention CV(1) = 1, is below the printed one in"
+        f" {_below(lab)} of 6 settings. Code that the authors published for a sister paper draws"
+        " other frequencies at each learner and squares a signed mean over neighbors; the text,"
+        " which we follow, does neither."
     )
     is_true = all(abs(ratio - 1) <= WITHIN for ratio in asked)
     return Claim("table-1-weather", _WEATHER, "Table I", evidence, verdict(is_true))
@@ -146,7 +147,7 @@ def _rho(lab: Lab) -> Claim:
             seen.append(f"{name}, eta_g = {eta_g}: MSE {_list(mse)}, CV {_list(cv)}")
             if not (mse[0] < mse[2] and cv[0] > cv[2]):
                 breaks.append(f"{name} at eta_g = {eta_g}")
-            elif not (mse[0] <= mse[1] and cv[1] >= cv[2]):
+            elif not (mse[0] <= mse[1] <= mse[2] and cv[0] >= cv[1] >= cv[2]):
                 bends.append(f"{name} at eta_g = {eta_g}")
     evidence = "For rho = 10, 100, 1000, times 100 and without MSE(1) = 1. " + "; ".join(seen) + "."
     if breaks:
@@ -154,8 +155,8 @@ def _rho(lab: Lab) -> Claim:
     if bends:
         evidence += f" Not monotone in between: {joined(bends)}."
     evidence += (
-        " The printed table is not monotone either: Conductivity's MSE falls and rises, Weather's"
-        " CV too."
+        " In the printed table Conductivity's MSE falls from rho = 10 to 1000 (5.23 to 4.98, and"
+        " 5.68 to 5.27), and Weather's CV falls and rises."
     )
     return Claim("rho", RHO_CLAIM, "Section V, Table I", evidence, verdict(not breaks))
 

@@ -99,7 +99,7 @@ def test_weights_on_a_complete_graph_are_equal(stream):
 
 def test_regrets_are_those_of_the_library():
     X, y = two_neighbors(60, np.random.default_rng(1))
-    work = Regrets("two", "domkl", X, y, "complete", (1e-3, 1e3), 1, 5)
+    work = Regrets("two", X, y, "complete", (1e-3, 1e3), 1, 5)
     kept = work.compute(silent)
     features = domkl.RandomFeatures.draw(
         domkl.gaussian_bank([1e-3, 1e3]), 1, 50, seed=domkl.rng.child(5, "features", 0)
@@ -118,7 +118,7 @@ def test_on_the_star_weights_from_neighbors_hurt_the_network_and_messages_do_not
     for kind in ("domkl", "domkl, message passing"):
         for n_rounds in (250, 1000):
             X, y = star(n_rounds, np.random.default_rng(0))
-            work = Regrets("star", kind, X, y, "star", (1e-3, 1e3), 1, 0)
+            work = Regrets("star", X, y, "star", (1e-3, 1e3), 1, 0, kind)
             rates[kind, n_rounds] = float(work.compute(silent)["network_accuracy"][0]) / n_rounds
     assert rates["domkl", 1000] > 1.5 * rates["domkl", 250]
     passed = "domkl, message passing"

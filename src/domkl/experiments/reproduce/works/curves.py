@@ -12,7 +12,6 @@ from domkl.experiments.compare import Outcome, Setting, compare, compile_for, dr
 from domkl.experiments.reproduce.store import Kept
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
 from domkl.graphs.graph import Graph
-from domkl.metrics.intervals import interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ def kept(outcome: Outcome) -> Kept:
         found["weights"] = outcome.weights
     for curve in ("mse", "cv"):
         values = getattr(outcome, curve)
-        found[curve] = np.stack(interval(values))  # (3, T): mean, low, high
+        found[curve] = np.stack(outcome.interval(curve))  # (3, T): mean, low, high
         found[f"{curve}_first"], found[f"{curve}_last"] = values[:, 0], values[:, -1]
     return found
 

@@ -53,22 +53,22 @@ def draw_map(
 
 
 @dataclass(frozen=True, eq=False)
-class Regrets(Work):
-    """Both regrets after all rounds of X (T, K, d), y (T, K), in each of some trials."""
+class OnRounds(Work):
+    """Work on dealt samples: some trials of a kind of network and of features."""
 
     name: str
-    kind: str
-    X: Floats
-    y: Floats
+    X: Floats  # (T, K, d)
+    y: Floats  # (T, K)
     network: str
-    bandwidths: tuple[float, ...] | None
+    bandwidths: tuple[float, ...] | None  # the paper's seventeen by default
     n_trials: int
     seed: int
+    kind: str = "domkl"  # see `growing`
 
     @property
     def label(self) -> str:
         """Stream and horizon."""
-        return f"regret {self.name} {self.kind} T = {len(self.y)}"
+        return f"{type(self).__name__} {self.name} {self.kind} T = {len(self.y)}"
 
     @property
     def parts(self) -> dict[str, Any]:
@@ -81,6 +81,10 @@ class Regrets(Work):
             "trials": self.n_trials,
             "seed": self.seed,
         }
+
+
+class Regrets(OnRounds):
+    """Both regrets after all rounds."""
 
     @property
     def cost(self) -> float:

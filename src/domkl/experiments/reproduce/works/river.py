@@ -47,7 +47,7 @@ def _make(name: str) -> Callable[[], Any]:
 
 @dataclass(frozen=True, eq=False)
 class RiverCurve(Work):
-    """MSE(t) of one of River's regressors. Nothing is random, so there is one trial."""
+    """MSE(t) of one of River's regressors, in one trial: what draws, draws with seed 1."""
 
     stream: Stream
     name: str

@@ -1,44 +1,20 @@
 """How far apart neighbors' weights are, round by round: assumption (a4)."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from domkl.experiments.reproduce.store import Kept, digest_of
-from domkl.experiments.reproduce.works.base import Report, Work
-from domkl.experiments.reproduce.works.regrets import draw_map, draw_network, growing
+from domkl.experiments.reproduce.store import Kept
+from domkl.experiments.reproduce.works.base import Report
+from domkl.experiments.reproduce.works.regrets import (
+    OnRounds,
+    draw_map,
+    draw_network,
+    growing,
+)
 from domkl.sim.simulate import simulate
-from domkl.typing import Floats
 
 
-@dataclass(frozen=True, eq=False)
-class WeightGaps(Work):
-    """ε_t = max over edges and kernels of |q_k − q_ℓ|, of DOMKL with parameters as √T."""
-
-    name: str
-    X: Floats  # (T, K, d)
-    y: Floats
-    network: str
-    bandwidths: tuple[float, ...] | None
-    n_trials: int
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """Stream and horizon."""
-        return f"(a4) {self.name} {self.network} T = {len(self.y)}"
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """Samples, network, dictionary, trials."""
-        return {
-            "samples": digest_of(self.X, self.y),
-            "network": self.network,
-            "bandwidths": self.bandwidths,
-            "trials": self.n_trials,
-            "seed": self.seed,
-        }
+class WeightGaps(OnRounds):
+    """ε_t = max over edges and kernels of |q_k − q_ℓ|, with parameters as √T."""
 
     @property
     def cost(self) -> float:
@@ -52,7 +28,7 @@ class WeightGaps(Work):
         graphs = [draw_network(self.network, n_learners, self.seed, b) for b in trials]
         maps = [draw_map(self.bandwidths, n_inputs, self.seed, b) for b in trials]
         edges = [(np.repeat(np.arange(n_learners), np.diff(g.indptr)), g.indices) for g in graphs]
-        algorithm, state = growing("domkl", n_rounds), None
+        algorithm, state = growing(self.kind, n_rounds), None
         gaps = np.zeros((self.n_trials, n_rounds))  # the first weights are equal
         for t in range(n_rounds - 1):
             part = slice(t, t + 1)
