@@ -38,3 +38,18 @@ def test_unequal_sides_and_levels():
         domkl.paired_interval([1.0, 2.0], [1.0])
     with pytest.raises(domkl.ParameterError, match=r"level must be in \(0, 1\), got 95"):
         domkl.interval([1.0, 2.0], level=95)
+
+
+def test_trials_of_two_kinds_are_told_apart():
+    """The mean of two fixed halves varies as the halves do, not as they differ."""
+    rng = np.random.default_rng(4)
+    means = []
+    for _ in range(2000):
+        values = np.concatenate([rng.normal(0, 1, 10), rng.normal(100, 2, 10)])
+        means.append(values.mean())
+    found = domkl.interval(values, groups=np.repeat([0, 1], 10))
+    half = float(found.high - found.low) / 2
+    assert half == pytest.approx(2.1 * np.std(means), rel=0.35)
+    assert float(domkl.interval(values).high - values.mean()) > 5 * half
+    alone = domkl.interval([1.0, 2.0, 3.0], groups=[0, 0, 1])
+    assert np.isnan(alone.low)

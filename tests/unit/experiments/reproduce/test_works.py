@@ -1,5 +1,7 @@
 """Pieces of work against what they say they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -45,8 +47,8 @@ def test_curves_are_those_of_simulate(stream):
     np.testing.assert_array_equal(kept["mse_last"], run.mse[:, -1])
     np.testing.assert_allclose(kept["mse"][0], run.mse.mean(axis=0))
     np.testing.assert_allclose(kept["weights"], run.weights.mean(axis=(0, 1)))
-    started = domkl.with_paper_start(run.cv)[:, -1]
-    np.testing.assert_allclose(last(kept, "cv", paper_start=True), started)
+    started = domkl.with_paper_start(run.mse)[:, -1]
+    np.testing.assert_allclose(last(kept, "mse", paper_start=True), started)
 
 
 def test_what_changes_the_outcome_changes_the_name(stream):
@@ -57,7 +59,7 @@ def test_what_changes_the_outcome_changes_the_name(stream):
         Curves(stream, "a", domkl.DOMKL(rho=3.0), SETTING),
         Curves(stream, "a", domkl.DOMKL(), SETTING, network="tree"),
         Curves(stream, "a", domkl.DOMKL(), SETTING, partition="blocks"),
-        Curves(stream, "a", domkl.DOMKL(), Setting(n_trials=3, seed=3)),
+        Curves(stream, "a", domkl.DOMKL(), replace(SETTING, seed=3)),
         Curves(Stream("made", stream.X + 1, stream.y, False, {}), "a", domkl.DOMKL(), SETTING),
     ]
     assert len({base.key, *(work.key for work in others)}) == 6
@@ -85,7 +87,7 @@ def test_a_neighbor_of_a_leaf_recovers_its_samples(stream):
     X, y = domkl.deal(stream.X, stream.y, 4)
     kept = Eavesdropper(X, y, seed=1).compute(silent)
     assert kept["x_error"].max() < 1e-7
-    assert kept["y_error"].max() < 1e-9
+    assert 0 < kept["y_error"].max() < 1e-9
 
 
 def test_weights_on_a_complete_graph_are_equal(stream):

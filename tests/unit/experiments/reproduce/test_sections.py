@@ -1,0 +1,311 @@
+"""Verdicts follow from outcomes: each claim once true and once false, on made-up outcomes."""
+
+import numpy as np
+import pytest
+
+from domkl.experiments.compare import Setting
+from domkl.experiments.reproduce import (
+    assumption,
+    beyond,
+    claims,
+    conductivity,
+    figure_1,
+    figure_2,
+    table_1,
+    theorems,
+)
+from domkl.experiments.reproduce.lab import SETS, Lab
+from domkl.experiments.reproduce.store import Store
+from domkl.experiments.reproduce.works import river
+from domkl.experiments.reproduce.works.base import Stream
+from domkl.experiments.reproduce.works.curves import Curves
+from domkl.experiments.reproduce.works.privacy import Eavesdropper
+from domkl.experiments.reproduce.works.regrets import Regrets
+from domkl.experiments.reproduce.works.weights import WeightGaps
+
+
+class MadeUp(Lab):
+    """A lab whose outcomes are what ``rule`` says: work → (MSE, CV), or a whole outcome."""
+
+    def __init__(self, folder, rule, names=SETS):
+        super().__init__(Setting(n_trials=4), Store(folder))
+        self.rule, self.names = rule, names
+
+    def available(self, names):
+        for name in set(names) - set(self.names):
+            self.missing[name] = "not there"
+        return [name for name in names if name in self.names]
+
+    def stream(self, name, **options):
+        n = 21_263 if options.get("scale") == "none" else 2000
+        made = Stream(name, np.zeros((n, 2)), np.arange(float(n)), name in ("traffic",), {})
+        return self.made((name, *sorted(options.items())), lambda: made)
+
+    def __getitem__(self, work):
+        found = self.rule(work)
+        return found if isinstance(found, dict) else outcome(*found)
+
+
+def outcome(mse, cv=0.0, n_rounds=200):
+    noise = np.array([-1e-4, 1e-4, -1e-4, 1e-4])
+    return {
+        "mse": np.full((3, n_rounds), mse), "mse_first": np.ones(4), "mse_last": mse * (1 + noise),
+        "cv": np.full((3, n_rounds), cv), "cv_first": np.zeros(4), "cv_last": cv * (1 + noise),
+        "weights": np.full(17, 1 / 17), "seconds": np.array(1.0),
+    }  # fmt: skip
+
+
+def verdicts(section):
+    return {claim.id: claim.verdict for claim in section.claims}
+
+
+HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be checked here"
+
+
+# ---- Table I
+
+
+def weather(work, mse_factor=1.0, middle=1.0):
+    """The printed numbers, with the paper's start taken off."""
+    if work.name == "preparation":
+        return 1.0, 1.0
+    if not work.name.startswith("eta_g"):
+        return 0.005, 0.001
+    _, eta_g, _, rho = work.name.split()
+    eta_g, rho = int(eta_g), int(rho)
+    if eta_g == table_1.INSTEAD:
+        return 0.005, 0.001
+    theirs = table_1.printed.TABLE_1[eta_g, rho]["weather"]
+    scale = {10: 1.0, 100: middle, 1000: 1.0}[rho]
+    return mse_factor * scale * theirs[0] / 100, 0.01 / rho
+
+
+def test_weather_is_judged_by_eta_g_10_and_15_percent(tmp_path):
+    near = table_1.section(MadeUp(tmp_path, lambda work: weather(work, 1.14)))
+    assert verdicts(near)["table-1-weather"] == HOLDS
+    assert "1.14 / 1.14 / 1.14" in near.claims[0].evidence
+    far = table_1.section(MadeUp(tmp_path, lambda work: weather(work, 1.16)))
+    assert verdicts(far)["table-1-weather"] == FAILS
+
+
+def test_rho_trades_from_end_to_end(tmp_path):
+    made = table_1.section(MadeUp(tmp_path, lambda work: weather(work, middle=5.0)))
+    assert verdicts(made)["rho"] == HOLDS
+    assert "Not monotone in between: conductivity at eta_g = 10" in made.claims[1].evidence
+    flat = MadeUp(tmp_path, lambda work: (0.01, 0.01))
+    assert verdicts(table_1.section(flat))["rho"] == FAILS
+
+
+def test_without_conductivity_rho_stays_open(tmp_path):
+    made = table_1.section(MadeUp(tmp_path, weather, names=("weather",)))
+    assert verdicts(made) == {"table-1-weather": HOLDS, "rho": OPEN}
+
+
+def test_the_nearest_preparation_is_named(tmp_path):
+    def rule(work):
+        if work.name != "preparation":
+            return weather(work)
+        rho = work.algorithm.rho * 50
+        theirs = table_1.printed.TABLE_1[10, round(rho)]["conductivity"][0] / 100
+        is_it = work.partition == "blocks" and work.stream is last_rows
+        return (theirs if is_it else 3 * theirs), 0.01
+
+    lab = MadeUp(tmp_path, rule)
+    last_rows = conductivity._stream(lab, "last", "each column by itself")
+    made = table_1.section(lab)
+    assert "last rows, features scaled each column by itself, blocks" in made.text[-1]
+    table = made.tables[-1]
+    assert table.rows[1][:3] == ["last", "each column by itself", "blocks"]
+    assert len(table.rows) == 25
+
+
+# ---- Figure 1
+
+BASE = {"comkl": (1.0, 0.0), "domkl": (1.1, 0.1), "dokl": (2.0, 0.2), "rff-dokl": (2.1, 0.3),
+        "rff-domkl": (1.05, 0.1)}  # fmt: skip
+
+
+def test_claims_hold_where_they_hold_at_every_step(tmp_path):
+    def rule(work):
+        name = work.name.split()[0]
+        if name == "rff-dokl" and work.stream.name == "wave":
+            return 1.9, 0.3
+        return BASE[name]
+
+    assert verdicts(figure_1.section(MadeUp(tmp_path, rule))) == {
+        "figure-1-best": HOLDS,
+        "figure-1-near": HOLDS,
+        "figure-1-cv": HOLDS,
+        "figure-1-neither": HOLDS,
+        "comkl-bound": HOLDS,
+    }
+
+
+def test_claims_fail_where_one_set_breaks_them_at_every_step(tmp_path):
+    def rule(work):
+        name = work.name.split()[0]
+        broken = {"comkl": (0.8, 0.0), "rff-dokl": (1.0, 0.05), "rff-domkl": (0.7, 0.1)}
+        return broken.get(name, BASE[name]) if work.stream.name == "traffic" else BASE[name]
+
+    found = verdicts(figure_1.section(MadeUp(tmp_path, rule)))
+    assert found["figure-1-best"] == FAILS
+    assert found["figure-1-near"] == FAILS
+    assert found["figure-1-cv"] == FAILS
+    assert found["figure-1-neither"] == HOLDS
+    assert found["comkl-bound"] == FAILS
+
+
+def test_what_depends_on_the_step_is_left_open(tmp_path):
+    def rule(work):
+        if work.name == "rff-dokl step 0.05":
+            return 2.1, 0.01
+        return BASE[work.name.split()[0]]
+
+    made = figure_1.section(MadeUp(tmp_path, rule))
+    found = verdicts(made)
+    assert (found["figure-1-cv"], found["figure-1-best"]) == (OPEN, OPEN)
+    assert found["figure-1-near"] == HOLDS
+    assert "the paper does not say which it used" in made.claims[2].evidence
+
+
+# ---- Figure 2
+
+
+def sizes(mse, cv_half, cv_fixed):
+    def rule(work):
+        is_fixed = "5/K" in work.name
+        k = work.setting.n_learners
+        return mse(k), 0.0 if work.name.startswith("comkl") else (
+            cv_fixed if is_fixed else cv_half
+        )(k)
+
+    return rule
+
+
+def test_network_size(tmp_path):
+    flat = sizes(lambda k: 1.0, lambda k: 0.01 / k, lambda k: 0.001 * k)
+    assert set(verdicts(figure_2.section(MadeUp(tmp_path, flat))).values()) == {HOLDS}
+    steep = sizes(lambda k: 1.0 + k, lambda k: 0.01 * k, lambda k: 0.01 / k)
+    assert set(verdicts(figure_2.section(MadeUp(tmp_path, steep))).values()) == {FAILS}
+    absent = figure_2.section(MadeUp(tmp_path, flat, names=()))
+    assert set(verdicts(absent).values()) == {OPEN}
+
+
+def test_the_fixed_degree_has_probability_5_over_k(tmp_path):
+    lab = MadeUp(tmp_path, lambda work: (1.0, 1.0))
+    found = {s.name: [figure_2.work(lab, s, k).setting.connection for k in (5, 10, 100)]
+             for s in figure_2.SERIES}  # fmt: skip
+    assert found["domkl, probability 5/K"] == [1.0, 0.5, 0.05]
+    assert found["domkl, probability 0.5"] == [0.5, 0.5, 0.5]
+
+
+# ---- claims of the text
+
+
+def text_rule(work, changed):
+    if isinstance(work, Eavesdropper):
+        return {"x_error": np.array([changed.get("x_error", 1e-9)]), "y_error": np.zeros(1)}
+    key = (work.stream.name, work.name)
+    return changed.get(key, changed.get(work.name, (1.0, 0.1)))
+
+
+def test_claims_of_the_text_hold(tmp_path):
+    lab = MadeUp(tmp_path, lambda work: text_rule(work, {"x_error": 1.0}))
+    found = verdicts(claims.section(lab))
+    assert set(found.values()) == {HOLDS}
+    assert set(found) == {"best-kernel", "eta-l", "partitions", "messages", "privacy"}
+
+
+@pytest.mark.parametrize(
+    ("broken", "changed"),
+    [
+        ("best-kernel", {("wave", "dokl 1"): (0.9, 0.1)}),
+        ("best-kernel", {("wave", "domkl"): (1.0, 0.2)}),
+        ("eta-l", {("traffic", "eta_l 100"): (1.2, 0.1)}),
+        ("eta-l", {("traffic", "eta_l 1"): (1.0, 0.2)}),
+        ("partitions", {("twitter", "shuffled"): (1.2, 0.1)}),
+        ("messages", {("temperature", "message-passing"): (1.02, 0.1)}),
+        ("privacy", {"x_error": 1e-9}),
+    ],
+)
+def test_each_claim_of_the_text_can_fail(tmp_path, broken, changed):
+    lab = MadeUp(tmp_path, lambda work: text_rule(work, {"x_error": 1.0, **changed}))
+    found = verdicts(claims.section(lab))
+    assert [claim for claim, verdict in found.items() if verdict == FAILS] == [broken]
+
+
+def test_message_passing_is_compared_in_the_right_direction(tmp_path):
+    better = {"message-passing": (0.9, 0.2), "x_error": 1.0}
+    made = claims.section(MadeUp(tmp_path, lambda work: text_rule(work, better)))
+    (evidence,) = [claim.evidence for claim in made.claims if claim.id == "messages"]
+    assert "better in MSE on conductivity" in evidence
+    assert "worse in CV on conductivity" in evidence
+    assert "at most 0.900 times" in evidence
+
+
+# ---- theorems
+
+
+def regret_rule(work, *, accuracy=0.5, discrepancy=0.5, long_gap=0.5):
+    n_rounds, n_learners = work.y.shape
+    if isinstance(work, WeightGaps):
+        power = long_gap if n_rounds > 60 and work.name == "traffic" else 0.5
+        return {"squares": np.array([n_rounds**power]), "largest": np.array([0.1])}
+    assert isinstance(work, Regrets)
+    loss = np.ones((1, n_learners, 1 if work.kind == "dokl" else 2))
+    power = accuracy if work.name == "two neighbors" else 0.5
+    if work.name == "two neighbors" and accuracy == 1.0 and work.kind != "dokl":
+        loss = np.array([[[0.0, 900.0], [900.0, 0.0]]])  # they disagree
+    each = np.full((1, n_learners), float(n_rounds) ** power)
+    apart = np.full((1, n_learners), float(n_rounds) ** discrepancy)
+    return {
+        "accuracy": each, "network_accuracy": each.sum(1), "loss": loss,
+        "discrepancy": apart, "network_discrepancy": apart.sum(1),
+    }  # fmt: skip
+
+
+def test_theorems_that_hold(tmp_path):
+    made = theorems.section(MadeUp(tmp_path, regret_rule))
+    assert set(verdicts(made).values()) == {HOLDS}
+    assert len(made.claims) == 7
+
+
+def test_theorems_that_fail(tmp_path):
+    linear = MadeUp(tmp_path, lambda work: regret_rule(work, accuracy=1.0))
+    found = verdicts(theorems.section(linear))
+    assert (found["theorem-1a"], found["theorem-2a"], found["lemma-3"]) == (FAILS, FAILS, FAILS)
+    assert (found["theorem-1b"], found["theorem-2b"], found["a4"]) == (HOLDS, HOLDS, HOLDS)
+    apart = MadeUp(tmp_path, lambda work: regret_rule(work, discrepancy=1.0))
+    found = verdicts(theorems.section(apart))
+    assert (found["theorem-1b"], found["theorem-2b"], found["theorem-2a"]) == (FAILS, FAILS, HOLDS)
+
+
+def test_a4_is_judged_by_the_long_series(tmp_path):
+    lab = MadeUp(tmp_path, lambda work: regret_rule(work, long_gap=1.0))
+    assert verdicts(theorems.section(lab))["a4"] == FAILS
+    assert assumption.LONG in assumption._gaps(lab)
+
+
+# ---- beyond
+
+
+@pytest.mark.parametrize(
+    ("broken", "changed"),
+    [
+        ([], {}),
+        (["beyond-linear"], {("wave", "last-value"): (0.5, 0.0)}),
+        (["beyond-alone"], {("wave", "alone"): (0.5, 0.0)}),
+        (["beyond-linear", "beyond-server"], {("wave", "linear-rls"): (0.5, 0.0)}),
+    ],
+)
+def test_simpler_methods(tmp_path, monkeypatch, broken, changed):
+    monkeypatch.setattr(river, "is_installed", lambda: False)
+
+    def rule(work):
+        name = work.name if isinstance(work, Curves) else "pooled"
+        return changed.get((work.stream.name, name), (1.0, 0.1))
+
+    made = beyond.section(MadeUp(tmp_path, rule))
+    found = verdicts(made)
+    assert [claim for claim, verdict in found.items() if verdict == FAILS] == broken
+    assert "domkl[river]" in made.text[-1]
