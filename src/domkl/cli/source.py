@@ -146,12 +146,6 @@ def _scaled(args: argparse.Namespace, values: "Floats", names: str | tuple[str, 
     return scaled(values, args.scale, ranges_of(names, _declared(args)) if is_declared else None)
 
 
-def _check_ranges(args: argparse.Namespace, names: tuple[str, ...]) -> None:
-    from domkl.data.ranges import check_known
-
-    check_known(_declared(args), names)
-
-
 def _left_out(n_rows: int) -> str:
     return f"rows with empty cells left out: {n_rows}" if n_rows else "no row left out"
 
@@ -162,7 +156,6 @@ def _series(args: argparse.Namespace, values: "Floats") -> Source:
     if args.drop:
         raise ParameterError("--drop is for a table with --target, got a time series")
     name, n_lags = args.csv.name, 5 if args.lags is None else args.lags
-    _check_ranges(args, (args.series,))
     made = _scaled(args, values, args.series)
     X, y = embed(made.values, n_lags)
     facts = _facts(args, name, made) | {"lags": n_lags, "series": args.series}
@@ -172,9 +165,10 @@ def _series(args: argparse.Namespace, values: "Floats") -> Source:
 
 
 def _table(args: argparse.Namespace, table: "Table") -> Source:
+    from domkl.data.ranges import check_known
     from domkl.data.streams import scale_note
 
-    _check_ranges(args, (*table.names, args.target))
+    check_known(_declared(args), (*table.names, args.target, *args.drop))
     inputs, target = _scaled(args, table.X, table.names), _scaled(args, table.y, args.target)
     facts = _facts(args, args.csv.name, target) | {"target": args.target, "drop": args.drop}
     facts["values_outside"] = n_outside = int(inputs.n_outside.sum() + target.n_outside)
