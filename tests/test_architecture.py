@@ -79,8 +79,8 @@ def test_exported_names_exist(name):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'DOMKRLS'"):
-        _ = domkl.DOMKRLS
+    with pytest.raises(AttributeError, match="no attribute 'DOMKXYZ'"):
+        _ = domkl.DOMKXYZ
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))

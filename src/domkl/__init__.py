@@ -18,12 +18,21 @@ if TYPE_CHECKING:
     from domkl.algorithms.comkl import COMKL
     from domkl.algorithms.dokl import DOKL
     from domkl.algorithms.domkl import DOMKL
+    from domkl.algorithms.domkrls import DOMKRLS
     from domkl.algorithms.linear_rls import LinearRLS
     from domkl.algorithms.rff_dokl import RFFDOKL
     from domkl.algorithms.rff_domkl import RFFDOMKL
     from domkl.core.features import RandomFeatures
     from domkl.core.hindsight import best_in_hindsight
-    from domkl.core.kernels import Cauchy, Gaussian, Laplacian, Matern, gaussian_bank
+    from domkl.core.kernels import (
+        Cauchy,
+        Gaussian,
+        Laplacian,
+        Linear,
+        Matern,
+        default_bank,
+        gaussian_bank,
+    )
     from domkl.core.losses import Absolute, Huber, Logistic, Pinball, Squared
     from domkl.data.catalog import DATASETS
     from domkl.data.loaders import load_series, load_table, read_columns
@@ -47,12 +56,13 @@ _HOMES = {
     "domkl.algorithms.comkl": "COMKL",
     "domkl.algorithms.dokl": "DOKL",
     "domkl.algorithms.domkl": "DOMKL",
+    "domkl.algorithms.domkrls": "DOMKRLS",
     "domkl.algorithms.linear_rls": "LinearRLS",
     "domkl.algorithms.rff_dokl": "RFFDOKL",
     "domkl.algorithms.rff_domkl": "RFFDOMKL",
     "domkl.core.features": "RandomFeatures",
     "domkl.core.hindsight": "best_in_hindsight",
-    "domkl.core.kernels": "Cauchy Gaussian Laplacian Matern gaussian_bank",
+    "domkl.core.kernels": "Cauchy Gaussian Laplacian Linear Matern default_bank gaussian_bank",
     "domkl.core.losses": "Absolute Huber Logistic Pinball Squared",
     "domkl.data.catalog": "DATASETS",
     "domkl.data.loaders": "load_series load_table read_columns",
@@ -76,6 +86,7 @@ __all__ = [
     "DATASETS",
     "DOKL",
     "DOMKL",
+    "DOMKRLS",
     "RFFDOKL",
     "RFFDOMKL",
     "Absolute",
@@ -94,6 +105,7 @@ __all__ = [
     "Interval",
     "Laplacian",
     "LastValue",
+    "Linear",
     "LinearRLS",
     "Logistic",
     "Matern",
@@ -110,6 +122,7 @@ __all__ = [
     "Squared",
     "best_in_hindsight",
     "deal",
+    "default_bank",
     "embed",
     "gaussian_bank",
     "interval",

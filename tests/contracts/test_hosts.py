@@ -9,6 +9,9 @@ ALGORITHMS = {
     "domkl": domkl.DOMKL(),
     "domkl-huber": domkl.DOMKL(loss=domkl.Huber(0.2)),
     "domkl-messages": domkl.DOMKL(weights="message-passing"),
+    "domkrls": domkl.DOMKRLS(),
+    "domkrls-forget": domkl.DOMKRLS(forget=0.9),
+    "domkrls-logistic": domkl.DOMKRLS(loss=domkl.Logistic()),
     "dokl": domkl.DOKL(),
     "comkl": domkl.COMKL(),
     "rff-dokl": domkl.RFFDOKL(),
@@ -23,6 +26,8 @@ ALGORITHMS = {
 def problem(algorithm, n_learners=7, n_trials=5, n_rounds=30, n_inputs=6):
     rng = np.random.default_rng(3)
     X, y = rng.random((n_rounds, n_learners, n_inputs)), rng.random((n_rounds, n_learners))
+    if algorithm.loss == domkl.Logistic():
+        y = np.where(y > 0.5, 1.0, -1.0)
     bank = domkl.gaussian_bank([1.0] if algorithm.single_kernel else [0.01, 1.0, 100.0])
     if algorithm.needs_acyclic:
         graphs = [domkl.Graph.tree(n_learners, seed=b) for b in range(n_trials)]
@@ -78,7 +83,7 @@ def test_a_batch_equals_each_trial_by_itself(name, interpreted):
 
 
 @pytest.mark.parametrize("interpreted", [False, True])
-@pytest.mark.parametrize("name", ["domkl", "rff-domkl", "omkl"])
+@pytest.mark.parametrize("name", ["domkl", "domkrls", "rff-domkl", "omkl"])
 def test_a_learner_without_neighbors_equals_a_network_of_one(name, interpreted):
     algorithm = ALGORITHMS[name]
     X, y, graphs, maps = problem(algorithm)

@@ -3,6 +3,7 @@
 import numpy as np
 import paper
 import pytest
+import second_order
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -176,3 +177,30 @@ def test_last_value(newest_lag):
     # f_ℓ(x_k) is learner ℓ's previous label, and with lags the same function for all
     spread = [0, 50, 200 / 3] if newest_lag is None else [0, 0, 0]
     np.testing.assert_allclose(run.cv, spread)
+
+
+@given(
+    problems(),
+    st.sampled_from([0.9, 1.0]),
+    st.sampled_from([1e-3, 0.1, 2.0]),
+    st.sampled_from(["squared", "logistic"]),
+)
+def test_domkrls(problem, forget, ridge, loss):
+    X, y, graph, features = problem
+    y = labels(y, loss)
+    algorithm = domkl.DOMKRLS(forget, ridge, loss=LOSSES[loss][0])
+    run = domkl.simulate(algorithm, X, y, graph, features, deviation=True)
+    expected = second_order.domkrls(
+        X,
+        y,
+        neighbors(graph),
+        features.frequencies,
+        forget,
+        ridge,
+        features.linear,
+        logistic=loss == "logistic",
+    )
+    for name in ("predictions", "theta", "weights", "cv", "deviation"):
+        np.testing.assert_allclose(
+            getattr(run, name), expected[name], rtol=1e-8, atol=1e-8, err_msg=name
+        )

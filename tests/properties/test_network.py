@@ -74,7 +74,9 @@ def test_the_duals_sum_to_zero(graph, seed):
     np.testing.assert_allclose(run.state.dual.sum(axis=0), 0, atol=1e-12)
 
 
-@pytest.mark.parametrize("algorithm", [domkl.DOMKL(), domkl.RFFDOMKL(), domkl.COMKL()], ids=repr)
+@pytest.mark.parametrize(
+    "algorithm", [domkl.DOMKL(), domkl.RFFDOMKL(), domkl.COMKL(), domkl.DOMKRLS()], ids=repr
+)
 @given(graph=networks(), seed=st.integers(0, 10**6))
 def test_relabelling_learners_commutes_with_learning(algorithm, graph, seed):
     X, y = stream(seed, n_learners=graph.n_learners)

@@ -25,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.laws import Chain
 from domkl.core.losses import Loss
 from domkl.core.predict import combined_predictions, kernel_predictions
@@ -42,6 +43,8 @@ class Sizes(NamedTuple):
     n_inputs: int
     n_edges: int  # directed
     dtype: DTypeLike
+    n_frequencies: int
+    linear: bool  # whether the last kernel is the linear one
 
     @property
     def theta(self) -> tuple[int, int, int]:
@@ -52,6 +55,12 @@ class Sizes(NamedTuple):
     def weights(self) -> tuple[int, int]:
         """(K, P)."""
         return self.n_learners, self.n_kernels
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Features of each kernel that are no padding, (P,)."""
+        fourier = (2 * self.n_frequencies,) * (self.n_kernels - self.linear)
+        return fourier + (self.n_inputs + 1,) * self.linear
 
 
 class Inputs(NamedTuple):
@@ -122,6 +131,14 @@ class Algorithm(ABC):
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where they have the form (6); None where they do not."""
         return None
+
+    def deviation(self, state: Any, inputs: Inputs) -> Floats | None:
+        """Give each prediction's standard deviation, (K,); None where there is none."""
+        return None
+
+    def bank(self) -> Dictionary:
+        """Give the dictionary to run it with where the user names none."""
+        return gaussian_bank()
 
     def chain(self, state: Any) -> Chain | None:
         """Give the state as a family of core/laws.py, where it is one: then core/rounds.py can

@@ -16,6 +16,7 @@ from domkl.algorithms.base import (
     Prediction,
     Sizes,
 )
+from domkl.core.kernels import Dictionary
 from domkl.core.laws import Chain
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
@@ -76,6 +77,14 @@ class Alone(Algorithm):
     def function(self, state: Any) -> Function | None:
         """As the algorithm."""
         return self.algorithm.function(state)
+
+    def deviation(self, state: Any, inputs: Inputs) -> Floats | None:
+        """As the algorithm."""
+        return self.algorithm.deviation(state, inputs)
+
+    def bank(self) -> Dictionary:
+        """As the algorithm."""
+        return self.algorithm.bank()
 
     def chain(self, state: Any) -> Chain | None:
         """As the algorithm."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm, Delivery, Inputs, Net, Prediction, Sizes
-from domkl.core.rls import rls_step
+from domkl.core.rls import first_factors, rls_step
 from domkl.typing import Floats
 
 
@@ -16,7 +16,8 @@ class State(NamedTuple):
     """What a LinearRLS learner keeps."""
 
     theta: Floats  # (K, d + 1)  of the inputs and a constant
-    covariance: Floats  # (K, d + 1, d + 1)
+    factor: Floats  # (K, d(d + 1)/2)  U of C = U D Uᵀ, core/rls.py
+    diagonal: Floats  # (K, d + 1)     D
 
 
 class Message(NamedTuple):
@@ -51,8 +52,8 @@ class LinearRLS(Algorithm):
     def init(self, sizes: Sizes) -> State:
         """θ = 0, C = I/ridge."""
         n = sizes.n_inputs + 1
-        covariance = np.tile(np.eye(n) / self.ridge, (sizes.n_learners, 1, 1))
-        return State(np.zeros((sizes.n_learners, n)), covariance)
+        factors = first_factors((n,) * sizes.n_learners, n, self.ridge)
+        return State(np.zeros((sizes.n_learners, n)), *factors)
 
     def predict(self, state: State, inputs: Inputs) -> Prediction:
         """θᵀ(x, 1)."""
@@ -64,7 +65,7 @@ class LinearRLS(Algorithm):
     ) -> tuple[State, Message]:
         """Take the sample into the fit."""
         z = np.column_stack([inputs.x, np.ones(len(y))])
-        rls_step(state.theta, state.covariance, z, y - prediction.y_hat)
+        rls_step(*state, z, y - prediction.y_hat, float(self.ridge))
         return state, Message()
 
     def merge(self, state: State, heard: Message, net: Net) -> State:

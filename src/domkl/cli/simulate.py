@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 SUMMARY = "run the learners on a stream and compare them"
 DESCRIPTION = """\
-Run the learners of the paper, and three baselines, on a network with real or your own data.
+Run the learners of the paper, our own (domkrls) and three baselines, on a network with real or
+your own data.
 
 Without options: the paper's Traffic series, AR(5), ten learners, connection probability 0.25,
 all algorithms, 20 trials. Prints a table of final MSE and CV (means over trials, in the scaled
@@ -29,7 +30,8 @@ units) and writes the curves as PNG and CSV and the results as JSON.
   domkl simulate --csv log.csv --series load --lags 24 --learners 4
 """
 NAMES = (
-    "domkl", "dokl", "comkl", "rff-dokl", "rff-domkl", "alone", "last-value", "linear-rls"
+    "domkl", "domkrls", "dokl", "comkl", "rff-dokl", "rff-domkl",
+    "alone", "last-value", "linear-rls",
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from domkl import checks, rng
 from domkl.core.fourier import fourier_features, linear_features
-from domkl.core.kernels import Dictionary, Kernel
+from domkl.core.kernels import Dictionary, Kernel, Linear
 from domkl.errors import DataError, ParameterError
 from domkl.typing import Array, Floats, Seed
 
@@ -57,16 +57,23 @@ class RandomFeatures:
 
         Equal seeds give equal maps on every learner. ``orthogonal`` makes the directions of each
         block of d frequencies orthogonal and keeps each frequency's own distribution: radii are
-        chi with d degrees of freedom. It takes isotropic kernels only.
+        chi with d degrees of freedom. It takes isotropic kernels only. The linear kernel comes
+        with ``linear``, or with `Linear` as the last of the dictionary.
         """
         kernels = tuple(bank) if isinstance(bank, Iterable) else ()
-        if not kernels or not all(hasattr(kernel, "stretch") for kernel in kernels):
-            raise ParameterError(f"bank must hold at least one kernel, got {bank!r}")
+        if kernels and isinstance(kernels[-1], Linear):
+            kernels, linear = kernels[:-1], True
+        drawn = [kernel for kernel in kernels if not isinstance(kernel, Linear)]
+        is_drawable = len(drawn) == len(kernels) and all(hasattr(k, "stretch") for k in drawn)
+        if not kernels or not is_drawable:
+            raise ParameterError(
+                f"bank must hold at least one kernel, and Linear() only as the last, got {bank!r}"
+            )
         n_inputs = checks.whole("n_inputs", n_inputs, 1)
         n_frequencies = checks.whole("n_frequencies", n_frequencies, 1)
         draws = [
             _draw(kernel, rng.generator(seed, "features", p), n_frequencies, n_inputs, orthogonal)
-            for p, kernel in enumerate(kernels)
+            for p, kernel in enumerate(drawn)
         ]
         return cls(np.stack(draws), linear=linear)
 

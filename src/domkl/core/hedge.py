@@ -28,6 +28,27 @@ def hedge_weights(weights: Floats, loss: Floats, heard: Floats, eta_g: float) ->
 
 
 @sweep
+def evidence_weights(
+    weights: Floats, loss: Floats, scale: Floats, prior: Floats, share: float
+) -> None:
+    """Weigh the kernels by prior · exp(−loss/scale), normalised: all (K, P) but scale, (K,).
+
+    The prior is mixed in with ``share``, fixed share: a kernel that was bad for long comes back
+    within some 1/share rounds. A scale of 0 leaves the kernels with the smallest loss alone.
+    """
+    n_learners, n_kernels = loss.shape
+    for k in range(n_learners):
+        best = loss[k].min()
+        total = 0.0
+        for p in range(n_kernels):
+            gap = loss[k, p] - best
+            weights[k, p] = prior[k, p] * (math.exp(-gap / scale[k]) if gap > 0 else 1.0)
+            total += weights[k, p]
+        for p in range(n_kernels):
+            weights[k, p] = (1 - share) * weights[k, p] / total + share * prior[k, p]
+
+
+@sweep
 def pass_messages(outbox: Floats, heard: Floats, loss: Floats, inbox: Floats, indptr: Ints) -> None:
     """Message passing on acyclic graphs, in the log domain: eq. (19), and the sum in (20).
 

@@ -27,6 +27,15 @@ SQUARED, HUBER, ABSOLUTE, PINBALL, LOGISTIC = range(5)
 
 
 @scalar
+def sigmoid(a: float) -> float:
+    """1/(1 + exp(−a)), for any a."""
+    if a >= 0:
+        return 1 / (1 + math.exp(-a))
+    e = math.exp(a)
+    return e / (1 + e)
+
+
+@scalar
 def loss_value(kind: int, shape: float, f: float, y: float) -> float:
     """ℓ(f, y)."""
     r = f - y
@@ -53,7 +62,7 @@ def loss_derivative(kind: int, shape: float, f: float, y: float) -> float:
     if kind in (ABSOLUTE, PINBALL):
         low, high = _slopes(kind, shape)
         return 0.0 if r == 0 else high if r > 0 else low
-    return -y * _sigmoid(-y * f)
+    return -y * sigmoid(-y * f)
 
 
 @scalar
@@ -81,24 +90,16 @@ def _slopes(kind: int, shape: float) -> tuple[float, float]:
 
 
 @scalar
-def _sigmoid(a: float) -> float:
-    if a >= 0:
-        return 1 / (1 + math.exp(-a))
-    e = math.exp(a)
-    return e / (1 + e)
-
-
-@scalar
 def _logistic_pull(margin: float, tau: float) -> float:
     """The root a of a = σ(−margin − τa): Newton's method, and bisection where it gains too little.
 
     Newton's method alone can swing between two points for ever, where τ is large.
     """
-    low, high = 0.0, _sigmoid(-margin)
+    low, high = 0.0, sigmoid(-margin)
     a = high / (1 + tau * high * (1 - high))
     reach = high
     for _ in range(200):
-        sigma = _sigmoid(-margin - tau * a)
+        sigma = sigmoid(-margin - tau * a)
         gap = a - sigma
         if gap > 0:
             high = a
@@ -113,6 +114,19 @@ def _logistic_pull(margin: float, tau: float) -> float:
         if reach <= 2e-16 * a:
             break
     return a
+
+
+@scalar
+def robust_square(r: float, variance: float) -> float:
+    """r² up to (5s)², and beyond growing like the logarithm only, s² the variance; r² if it is 0.
+
+    One sample, however far out, then counts no more than a few hundred others.
+    """
+    limit = 5 * math.sqrt(variance)
+    size = abs(r)
+    if size <= limit or limit == 0:
+        return r * r
+    return limit * limit * (1 + 2 * math.log(size / limit))
 
 
 @sweep

@@ -1,37 +1,101 @@
-"""Recursive least squares: the exact ridge fit of all samples so far, one sample at a time."""
+"""Recursive least squares: the exact ridge fit of all samples so far, one sample at a time.
+
+The inverse C of ridge · I + Σ z zᵀ is kept as U D Uᵀ, U unit upper triangular and D diagonal
+(Bierman). What is kept is positive by construction: rounding cannot make D negative, not in
+float32 and not after a million samples, and a matrix so written is symmetric. The columns of U
+above its diagonal stand one after the other in one row, ``factor``: D(D − 1)/2 numbers, half of
+what C would take. A 0 in ``diagonal`` marks a feature that is padding; its column is skipped.
+"""
 
 import numpy as np
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import dot, scaled, shifted
-from domkl.typing import Array, Floats
+from domkl.core.vectors import bierman_column, dot, shifted
+from domkl.typing import Array, Floats, Number
 
 
 @sweep
-def rls_step(theta: Array, covariance: Array, z: Array, error: Floats) -> None:
+def rls_step(
+    theta: Array, factor: Array, diagonal: Array, z: Array, error: Floats, ridge: float
+) -> None:
     """Take one sample into each row's fit, in place.
 
     g = Cz,   θ⁺ = θ + (y − θᵀz) g / (1 + zᵀg),   C⁺ = C − g gᵀ / (1 + zᵀg)
 
-    C is the inverse of ridge · I + Σ z zᵀ. The root of 1 + zᵀg goes into both factors of g gᵀ, so
-    that the two triangles of C get the same products: it stays symmetric to the bit.
-
     Parameters
     ----------
-    theta, z : (N, D)
-    covariance : (N, D, D)
-        C; I/ridge before the first sample.
+    theta, diagonal, z : (N, D)
+        The diagonal is 1/ridge before the first sample.
+    factor : (N, D(D − 1)/2)
+        0 before the first sample.
     error : (N,)
         y − θᵀz.
     """
-    n_rows, n_features = theta.shape
-    for n in range(n_rows):
-        gain = theta[n].copy()
-        for i in range(n_features):
-            gain[i] = dot(covariance[n, i], z[n])
-        root = theta.dtype.type(1 / np.sqrt(1 + dot(z[n], gain)))
-        scaled(gain, gain, root)
-        shifted(theta[n], theta[n], gain, theta.dtype.type(error[n] * root))
-        for i in range(n_features):
-            row = covariance[n, i]
-            shifted(row, row, gain, -gain[i])
+    gain = np.empty(theta.shape[1], theta.dtype)
+    for n in range(len(theta)):
+        spread = shrink(factor[n], diagonal[n], z[n], gain, 1.0, 1.0, ridge)
+        shifted(theta[n], theta[n], gain, theta.dtype.type(error[n]) / spread)
+
+
+@sweep
+def shrink(
+    factor: Array,
+    diagonal: Array,
+    z: Array,
+    gain: Array,
+    noise: float,
+    forget: float,
+    ridge: float,
+) -> Number:
+    """Take one sample of this noise variance into a row's C; write Cz of before, in ``gain``.
+
+    C⁺ = (C − g gᵀ/a)/forget,   g = Cz,   a = forget · noise + zᵀCz: what is returned.
+
+    Forgetting makes C grow where no sample points. No element of D grows above 1/ridge, where it
+    began, so that nothing winds up.
+    """
+    real = z.dtype.type
+    largest = real(1 / ridge)
+    rate = real(1 / forget)
+    before = real(forget * noise)
+    start = 0
+    for j in range(z.size):
+        column = factor[start : start + j]
+        start += j
+        gain[j] = 0
+        if diagonal[j] > 0:
+            f = z[j] + dot(column, z)
+            v = diagonal[j] * f
+            after = before + f * v
+            bierman_column(column, gain, f / before, v)
+            gain[j] = v
+            diagonal[j] = min(diagonal[j] * (before / after) * rate, largest)
+            before = after
+    return before
+
+
+@sweep
+def variance(factor: Array, diagonal: Array, z: Array) -> Number:
+    """zᵀCz of one row."""
+    total = z.dtype.type(0)
+    start = 0
+    for j in range(z.size):
+        if diagonal[j] > 0:
+            f = z[j] + dot(factor[start : start + j], z)
+            total += diagonal[j] * f * f
+        start += j
+    return total
+
+
+def first_factors(lengths: tuple[int, ...], n_features: int, ridge: float) -> tuple[Floats, Floats]:
+    """U and D before the first sample, for rows that use this many of the features.
+
+    Examples
+    --------
+    >>> factor, diagonal = first_factors((3, 2), 3, ridge=0.5)
+    >>> factor.shape, diagonal.tolist()
+    ((2, 3), [[2.0, 2.0, 2.0], [2.0, 2.0, 0.0]])
+    """
+    factor = np.zeros((len(lengths), n_features * (n_features - 1) // 2))
+    is_used = np.arange(n_features) < np.array(lengths)[:, None]
+    return factor, np.where(is_used, 1 / ridge, 0.0)

@@ -16,11 +16,14 @@ from domkl.core.jit import sweep
 from domkl.core.laws import (
     ADMM,
     DIFFUSION,
+    LEAST_SQUARES,
     Chain,
     consensus_exchange,
     consensus_local,
     diffusion_local,
     diffusion_merge,
+    least_squares_local,
+    least_squares_merge,
     server_local,
     server_merge,
     weigh,
@@ -127,6 +130,11 @@ def _learn(
         diffusion_merge(chain, heard)
         neighbor_sum(heard_loss, chain.loss, indptr, indices)
         weigh(chain, heard_loss)
+    elif chain.family == LEAST_SQUARES:
+        least_squares_local(chain, z, f, y)
+        weighted_mean(heard, chain.theta, chain.theta, indptr, indices, wires.weight)
+        weighted_mean(heard_loss, chain.loss, chain.loss, indptr, indices, wires.weight)
+        least_squares_merge(chain, heard, heard_loss)
     else:
         loss = np.zeros_like(chain.loss)
         server_local(chain, z, f, y, loss)

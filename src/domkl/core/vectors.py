@@ -91,6 +91,15 @@ def added_share(out: Array, a: Array, b: Array, share: Number) -> None:
 
 
 @row
+def bierman_column(column: Array, gain: Array, share: Number, v: Number) -> None:
+    """Take share · gain from a column, and add v times the column as it was to the gain."""
+    for i in range(column.size):
+        before = column[i]
+        column[i] = before - share * gain[i]
+        gain[i] += v * before
+
+
+@row
 def lines(values: Array) -> Array:
     """A learner's kernels in one row: (K, P, D) as (K, P·D)."""
     return values.reshape(values.shape[0], values.shape[1] * values.shape[2])

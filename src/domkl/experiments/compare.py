@@ -98,8 +98,8 @@ def compare(
 ) -> list[Outcome]:
     """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
 
-    A trial is a graph and a draw of the features; both are the same for all algorithms with many
-    kernels, so that differences between them can be paired. Call `compile_for` first where times
+    A trial is a graph and a draw of the features. The graphs are the same for all algorithms, the
+    features for all that use the same dictionary, so that differences between them can be paired. Call `compile_for` first where times
     matter.
     """
     outcomes = []
@@ -114,7 +114,7 @@ def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting:
     """Run one round of each, so that what must be compiled is; afterwards time is the work's."""
     for algorithm in algorithms.values():
         bandwidth, _ = _shares(algorithm, setting)[0]
-        features = _features(X.shape[2], 0, bandwidth, setting)
+        features = _features(algorithm, X.shape[2], 0, bandwidth, setting)
         graph = Graph.empty(setting.n_learners)
         simulate(algorithm, X[:1], y[:1], [graph], [features], dtype=setting.dtype)
 
@@ -139,7 +139,9 @@ def _run(
     report: Callable[[int, int | None], None] | None,
 ) -> Outcome:
     bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
-    maps = [_features(X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))]
+    maps = [
+        _features(algorithm, X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))
+    ]
     start = time.perf_counter()
     run = simulate(
         algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
@@ -152,9 +154,9 @@ def _run(
 
 
 def _features(
-    n_inputs: int, trial: int, bandwidth: float | None, setting: Setting
+    algorithm: Algorithm, n_inputs: int, trial: int, bandwidth: float | None, setting: Setting
 ) -> RandomFeatures:
-    bank = gaussian_bank(None if bandwidth is None else [bandwidth])
+    bank = algorithm.bank() if bandwidth is None else gaussian_bank([bandwidth])
     seed = rng.child(setting.seed, "features", trial)
     return RandomFeatures.draw(bank, n_inputs, setting.n_frequencies, seed=seed)
 

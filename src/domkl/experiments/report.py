@@ -11,9 +11,10 @@ import numpy as np
 from domkl.experiments.compare import Outcome, Setting
 from domkl.metrics.curves import with_paper_start
 
-# Okabe and Ito's palette, told apart by color-blind readers; in the order of the registry
+# Okabe and Ito's palette and one of Tol's, told apart by color-blind readers; as registered
 COLORS = {
     "domkl": "#0072B2",
+    "domkrls": "#882255",
     "dokl": "#56B4E9",
     "comkl": "#D55E00",
     "rff-dokl": "#CC79A7",

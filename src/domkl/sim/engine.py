@@ -81,6 +81,8 @@ def run_cell(
                 f"predict must give y_hat of shape {y.shape}, got {np.shape(prediction.y_hat)}"
             )
         disagreement.update(state, inputs, prediction)
+        if records.keeps("deviation"):
+            records.row("deviation")[:] = _deviation(algorithm, state, inputs)
         records.row("predictions")[:] = prediction.y_hat
         records.row("targets")[:] = y
         records.end_rounds()
@@ -91,6 +93,13 @@ def run_cell(
     if disagreement.sampled_mean:
         cell.sampled_mean = np.array(disagreement.sampled_mean)
         cell.sampled_variance = np.array(disagreement.sampled_variance)
+
+
+def _deviation(algorithm: Algorithm, state: Any, inputs: Inputs) -> Floats:
+    found = algorithm.deviation(state, inputs)
+    if found is None:
+        raise ParameterError(f"deviation must be False for {type(algorithm).__name__}: it has none")
+    return found
 
 
 STRETCH = 20_000  # learner-steps between two reports, some 60 ms
@@ -142,7 +151,7 @@ def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:
     network, features = _network(cell, algorithm), cell.maps[0]
     n_learners, n_edges = network.graph.n_learners, len(network.wires.indices)
     sizes = (n_learners, features.n_kernels, features.n_features, features.n_inputs)
-    return algorithm.init(Sizes(*sizes, n_edges, dtype))
+    return algorithm.init(Sizes(*sizes, n_edges, dtype, features.n_frequencies, features.linear))
 
 
 def _network(cell: Cell, algorithm: Algorithm) -> Network:

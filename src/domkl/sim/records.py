@@ -13,7 +13,8 @@ class Records:
 
     A row is written in place, so that a round costs no more than the copies. Names:
     ``predictions`` and ``targets``; ``spread``, Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial, and
-    ``inside``, over the learner's component; ``gaps``, the squared discrepancy to neighbors.
+    ``inside``, over the learner's component; ``gaps``, the squared discrepancy to neighbors;
+    ``deviation``, the predictions' own.
     """
 
     def __init__(

@@ -41,6 +41,8 @@ class Run:
         The number of each learner's connected component.
     discrepancy : (T, K) or None
         [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]² of each round, when asked for: what regret_d sums.
+    deviation : (T, K) or None
+        Standard deviation of each prediction, when asked for: where the label is expected.
     """
 
     mse: Floats
@@ -54,6 +56,7 @@ class Run:
     state: Any
     component: Ints
     discrepancy: Floats | None
+    deviation: Floats | None
     targets: Floats | None = field(repr=False)  # (T, K), of all trials; and what CV sums:
     pair_sums: Floats | None = field(repr=False)  # Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial
     component_sums: Floats | None = field(repr=False)  # and over k's component
@@ -120,6 +123,7 @@ def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
         state=_joined_state([cell.state for cell in cells]),
         component=component,
         discrepancy=gaps,
+        deviation=_kept(cells, "deviation"),
         targets=None if targets is None else targets[0],
         pair_sums=spread,
         component_sums=inside,

@@ -1,6 +1,7 @@
 """`simulate`: share the trials out over the cores, run them, collect what comes back."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ def simulate(
     cv: str | None = None,
     dtype: Real = "float64",
     discrepancy: bool = False,
+    deviation: bool = False,
     keep_predictions: bool | None = None,
     state: Any = None,
     threads: int | None = None,
@@ -61,6 +63,8 @@ def simulate(
         The type of the state. Losses, weights and metrics are float64 always.
     discrepancy : bool
         Keep what regret_d of Theorems 1 and 2 sums.
+    deviation : bool
+        Keep the standard deviation of each prediction, of an algorithm that has one.
     keep_predictions : bool
         Keep predictions and per-learner curves; by default with arrays, not with an iterator.
     state
@@ -92,7 +96,9 @@ def simulate(
     dtype = getattr(dtype, "__name__", dtype)  # numpy's own types go by their names
     check_algorithm(algorithm, trials, dtype)
     stream = as_stream(X, y, trials, algorithm)
-    options = _options(trials, stream, cv, dtype, discrepancy, keep_predictions, seed)
+    options = _options(trials, stream, cv, dtype, keep_predictions, seed)
+    extra = ("gaps",) * discrepancy + ("deviation",) * deviation
+    options = replace(options, kept=options.kept + extra)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
     is_chain = not interpreted and _is_chain(algorithm, trials, stream, options)
     cells = _cells(trials, _n_cells(trials, stream, options, threads, is_chain))
@@ -122,7 +128,6 @@ def _options(
     stream: Stream,
     cv: str | None,
     dtype: Real,
-    discrepancy: bool,
     keep_predictions: bool | None,
     seed: int,
 ) -> Options:
@@ -136,13 +141,14 @@ def _options(
     keep = stream.arrays is not None if keep_predictions is None else keep_predictions
     kept: tuple[str, ...] = ("predictions", "targets") if keep else ()
     kept += ("spread", "inside") if keep and cv == "exact" else ()
-    kept += ("gaps",) if discrepancy else ()
     return Options(np.dtype(dtype), cv, kept, seed)
 
 
 def _is_chain(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> bool:
     """Whether compiled rounds will do: a chain, arrays, and nothing measured but an exact cv."""
-    if stream.arrays is None or options.cv == "sampled" or "gaps" in options.kept:
+    if stream.arrays is None or options.cv == "sampled":
+        return False
+    if {"gaps", "deviation"} & set(options.kept):
         return False
     smallest = Cell([Graph.empty(1)], trials.maps[:1])
     return algorithm.chain(first_state(smallest, algorithm, options.dtype)) is not None

@@ -34,7 +34,7 @@ def test_all_algorithms_on_the_shipped_series(here, capsys):
     assert run("--trials", "2") == 0
     out, err = capsys.readouterr()
     names = list(NAMES)
-    assert [line.split()[0] for line in out.splitlines()[2:10]] == names
+    assert [line.split()[0] for line in out.splitlines()[2:11]] == names
     assert "the first 6500 values" in err
     assert "scale minmax: (v - 125)/7092 of all values" in err
     assert "dokl: sigma^2 = 0.001 in 1, 1000 in 1 of the trials" in out
