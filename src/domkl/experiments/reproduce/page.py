@@ -42,8 +42,13 @@ def failed(document: dict[str, Any]) -> list[dict[str, Any]]:
 def tally(document: dict[str, Any]) -> str:
     """How many of the paper's claims got which verdict."""
     found = [claim["verdict"] for claim in claims_of(document) if claim["where"] != OURS]
-    counts = ", ".join(f"{found.count(v)} {v}" for v in MARKS if v in found)
-    return f"{len(found)} claims of the paper: {counts}"
+    words = {
+        "holds": "hold",
+        "does not hold": "do not",
+        "cannot be checked here": "cannot be checked",
+    }
+    counts = ", ".join(f"{found.count(v)} {words[v]}" for v in MARKS if v in found)
+    return f"Of {len(found)} claims of the paper: {counts}"
 
 
 def number(value: Any) -> str:

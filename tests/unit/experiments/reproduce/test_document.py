@@ -102,7 +102,7 @@ def test_the_page_is_whole_and_escaped(document):
     assert "A &lt;table&gt;" in page
     assert "not &lt;found&gt;" in page
     assert page.count("data:image/svg+xml;base64,") == 1
-    assert "1 claims of the paper: 1 holds" in page
+    assert "Of 1 claims of the paper: 1 hold" in page
     body = re.sub(r"<(meta|img|br)\b[^>]*>", "", page[page.index("<html") :])
     ET.fromstring(body)  # tags are closed
 
@@ -121,4 +121,4 @@ def test_only_claims_of_the_paper_are_counted(document):
     claims.append({**claims[0], "verdict": "does not hold"})
     claims.append({**claims[0], "verdict": "does not hold", "where": "not in the paper"})
     assert len(failed(document)) == 1
-    assert tally(document) == "2 claims of the paper: 1 holds, 1 does not hold"
+    assert tally(document) == "Of 2 claims of the paper: 1 hold, 1 do not"
