@@ -1,8 +1,8 @@
 """DOMKRLS written literally: normal equations, explicit inverses, loops; imports numpy only.
 
-A learner's θ is not the solution of its own normal equations once neighbors have mixed theirs in;
-what its samples leave is the matrix A = forget-weighted ridge·I + Σ w z zᵀ. A step is
-θ + A⁻¹z·(error), with A after the sample: the same as any form of recursive least squares.
+What a learner's samples leave is the matrix A = ridge·I + Σ w z zᵀ, forgotten in time. A step of
+its own fit is A⁻¹z·(error), with A after the sample: the same as any form of recursive least
+squares. θ moves as the fit does, and is averaged with the neighbors'.
 """
 
 import math
@@ -35,44 +35,85 @@ def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=
     if linear:
         prior = np.array([0.5 / (P - 1)] * (P - 1) + [0.5])
     theta = [[np.zeros(D) for _ in range(P)] for _ in range(K)]
+    own = [[np.zeros(D) for _ in range(P)] for _ in range(K)]
     A = [[ridge * np.eye(D) for _ in range(P)] for _ in range(K)]
-    account, q, rounds = np.zeros((K, P)), np.tile(prior, (K, 1)), 0.0
+    account, own_account, score = np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, 2))
+    q, r = np.tile(prior, (K, 1)), np.tile(prior, (K, 1))
+    trust, rounds = np.tile([0.99, 0.01], (K, 1)), 0.0
     recorder, deviation = Recorder(K), []
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
-        recorder.measure(_functions(theta, q), zs, neighbors)
-        variance = [min(account[k]) / rounds if rounds else 0.0 for k in range(K)]
-        deviation.append([_deviation(theta[k], A[k], q[k], zs[k], variance[k], logistic)
+        weights = trust[:, :1] * q + trust[:, 1:] * r
+        mixed = [[_mix(theta[k][p], own[k][p], trust[k], q[k, p], r[k, p]) for p in range(P)]
+                 for k in range(K)]  # fmt: skip
+        recorder.measure(_functions(mixed, weights), zs, neighbors)
+        deviation.append([_deviation(mixed[k], A[k], weights[k], zs[k],
+                                     _variance(score[k], rounds), logistic)
                           for k in range(K)])  # fmt: skip
+        keep = forget * 2 * rounds / (2 * rounds + 1)
         for k in range(K):
+            y = Y[t, k]
+            both = [0.0, 0.0]
+            s2, own_s2 = _variance(account[k], rounds), _variance(own_account[k], rounds)
             for p in range(P):
-                z, y, f = zs[k][p], Y[t, k], theta[k][p] @ zs[k][p]
+                z = zs[k][p]
+                f, f_own = theta[k][p] @ z, own[k][p] @ z
+                both[0] += q[k, p] * f
+                both[1] += r[k, p] * f_own
+                account[k, p] = keep * account[k, p] + _loss(f, y, s2, logistic)
+                own_account[k, p] = keep * own_account[k, p] + _loss(f_own, y, own_s2, logistic)
                 if logistic:
-                    loss = math.log1p(math.exp(-y * f))
-                    reach = z @ np.linalg.inv(forget * A[k][p]) @ z
-                    s = _logistic_minimiser(f, y, reach)
-                    move = (s - f) / reach * np.linalg.inv(forget * A[k][p]) @ z
+                    inverse = np.linalg.inv(forget * A[k][p])
+                    reach = z @ inverse @ z
+                    s = _logistic_minimiser(f_own, y, reach)
+                    move = (s - f_own) / reach * inverse @ z
                     weight = _sigmoid(s) * (1 - _sigmoid(s))
                     A[k][p] = forget * A[k][p] + weight * np.outer(z, z)
                 else:
-                    loss = (y - f) ** 2
-                    if variance[k] > 0 and loss > 25 * variance[k]:
-                        loss = 25 * variance[k] * (1 + math.log(loss / (25 * variance[k])))
                     A[k][p] = forget * A[k][p] + np.outer(z, z)
-                    move = np.linalg.inv(A[k][p]) @ z * (y - f)
+                    move = np.linalg.inv(A[k][p]) @ z * (y - f_own)
                 if forget < 1:
                     A[k][p] = _capped(A[k][p], ridge)
-                account[k, p] = forget * account[k, p] + loss
-                theta[k][p] = theta[k][p] + move
-        rounds = forget * rounds + 1
+                own[k][p] = own[k][p] + move
+                theta[k][p] = 0.99 * (theta[k][p] + move) + 0.01 * own[k][p]
+            s2 = _variance(score[k], rounds)
+            score[k] = [keep * score[k, i] + _loss(both[i], y, s2, logistic) for i in range(2)]
+        rounds = keep * rounds + 1
         theta = [[_mean([theta[i][p] for i in range(K)], k, neighbors) for p in range(P)]
                  for k in range(K)]  # fmt: skip
         account = np.array([_mean(account, k, neighbors) for k in range(K)])
         for k in range(K):
-            scale = 1.0 if logistic else 2 * min(account[k]) / rounds
-            w = [prior[p] * math.exp(-(account[k, p] - min(account[k])) / scale) for p in range(P)]
-            q[k] = (1 - (1 - forget)) * np.array(w) / sum(w) + (1 - forget) * prior
-    return recorder.result(theta, q) | {"deviation": np.array(deviation)}
+            q[k] = _weights(account[k], prior, rounds, forget, logistic)
+            r[k] = _weights(own_account[k], prior, rounds, forget, logistic)
+            trust[k] = _weights(score[k], np.array([0.99, 0.01]), rounds, forget, logistic)
+    weights = trust[:, :1] * q + trust[:, 1:] * r
+    return recorder.result(theta, weights) | {"deviation": np.array(deviation)}
+
+
+def _mix(theta, own, trust, q, r):
+    a, b = trust[0] * q, trust[1] * r
+    return (a * theta + b * own) / (a + b)
+
+
+def _variance(account, rounds):
+    return min(account) / rounds if rounds else 0.0
+
+
+def _loss(f, y, variance, logistic):
+    if logistic:
+        return math.log1p(math.exp(-y * f))
+    square = (y - f) ** 2
+    if variance == 0 or square <= 25 * variance:
+        return square
+    return 25 * variance * (1 + math.log(square / (25 * variance)))
+
+
+def _weights(account, prior, rounds, forget, logistic):
+    scale = 1.0 if logistic else 2 * min(account) / rounds
+    w = [
+        a * math.exp(-(loss - min(account)) / scale) for a, loss in zip(prior, account, strict=True)
+    ]
+    return forget * np.array(w) / sum(w) + (1 - forget) * prior
 
 
 def _capped(A, ridge):

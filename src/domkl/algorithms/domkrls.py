@@ -1,7 +1,6 @@
-"""DOMKRLS: recursive least squares for each kernel, diffusion between neighbors, no rate to set.
+"""DOMKRLS: least squares at each learner, a mean of all fits between neighbors, no rate to set.
 
-Each learner keeps the curvature of its own samples, and steps by it. What it says is what a DOMKL
-learner says: θ and the accumulated losses. Both are averaged with Metropolis weights.
+What a learner says is what a DOMKL learner says: θ and the accumulated losses of its kernels.
 """
 
 from collections.abc import Mapping
@@ -23,13 +22,8 @@ from domkl.algorithms.base import (
     uniform,
 )
 from domkl.core.kernels import Dictionary, default_bank
-from domkl.core.laws import (
-    LEAST_SQUARES,
-    Chain,
-    deviations,
-    least_squares_local,
-    least_squares_merge,
-)
+from domkl.core.laws import LEAST_SQUARES, Chain, Fits
+from domkl.core.least_squares import deviations, least_squares_local, least_squares_merge
 from domkl.core.losses import Logistic, Loss, Squared
 from domkl.core.rls import first_factors
 from domkl.errors import ParameterError
@@ -39,12 +33,16 @@ from domkl.typing import Array, Floats
 class State(NamedTuple):
     """What a DOMKRLS learner keeps."""
 
-    theta: Array  # (K, P, D)
-    diagonal: Array  # (K, P, D)         of its own C = U D Uᵀ, core/rls.py
-    factor: Array  # (K, P, D(D − 1)/2)  and U
-    loss: Floats  # (K, P)               mean over the network, as far as it is heard
+    theta: Array  # (K, P, D)            tracks the mean of all learners' fits
+    combined: Array  # (K, P, D)         what predicts: a mixture of θ and the own fit
+    loss: Floats  # (K, P)               of the θs, mean over learners as far as it is heard
     weights: Floats  # (K, P)
-    rounds: Floats  # (K,)               number in the account, forgotten like it
+    own: Array  # (K, P, D)              φ, the fit of the learner's own samples
+    diagonal: Array  # (K, P, D)         of its C = U D Uᵀ, core/rls.py
+    factor: Array  # (K, P, D(D − 1)/2)  and U
+    own_loss: Floats  # (K, P)           of the φs
+    score: Floats  # (K, 2)              losses of all θs together, and of all φs
+    rounds: Floats  # (K,)               number of rounds in each of the accounts
     prior: Floats  # (K, P)              weights before any loss
 
 
@@ -57,24 +55,23 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class DOMKRLS(Algorithm):
-    """Learn with many kernels by least squares, each learner by its own curvature.
+    """Learn with many kernels by recursive least squares, and no rate to choose.
 
-    ψ_k = θ_k + C_k z (y − θ_kᵀz)/(1 + zᵀC_k z),   θ_k⁺ = Σ_ℓ a_kℓ ψ_ℓ
+    φ_k⁺ = φ_k + C_k z (y − φ_kᵀz)/(1 + zᵀC_k z),   θ_k⁺ = Σ_ℓ a_kℓ (θ_ℓ + φ_ℓ⁺ − φ_ℓ)
 
-    with Metropolis weights a, the losses L averaged like θ, and the kernels weighed by
-    prior · exp(−L/2s²), s² the mean loss of the best. Losses beyond (5s)² grow like the logarithm
-    only. `domkl.default_bank` is made for it; the linear kernel has half of the prior.
+    with Metropolis weights a: every θ tracks the mean of all fits φ. Kernels are weighed by
+    prior · exp(−loss/2s²), s² the mean loss of the best, and so are θ and φ against each other:
+    where neighbors are no help a learner turns to its own fit. core/least_squares.py has the rest.
 
     Parameters
     ----------
     forget : float
-        What a sample's weight is multiplied by each round; below 1 to follow drift. Then the
-        kernels are weighed with fixed share 1 − forget.
+        What a sample's weight is multiplied by each round; below 1 to follow drift. Kernels are
+        then weighed with fixed share 1 − forget.
     ridge : float
-        Weight of ‖θ‖² beside the squared errors.
+        Weight of ‖φ‖² beside the squared errors.
     loss : Loss
-        Squared() or Logistic(). For the latter a step solves
-        argmin ℓ(θᵀz, y) + ½ (θ − θ_k)ᵀC⁻¹(θ − θ_k), predictions are log-odds, and 2s² = 1.
+        Squared() or Logistic(). With the latter predictions are log-odds, and 2s² = 1.
     """
 
     forget: float = 1.0
@@ -93,7 +90,7 @@ class DOMKRLS(Algorithm):
         return {"theta": "metropolis", "loss": "metropolis"}
 
     def init(self, sizes: Sizes) -> State:
-        """θ = 0, C = I/ridge, weights the prior."""
+        """All zero, C = I/ridge; the linear kernel has half of the prior."""
         prior = uniform(sizes)
         if sizes.linear:
             prior[:] = 0.5 / (sizes.n_kernels - 1)
@@ -102,13 +99,15 @@ class DOMKRLS(Algorithm):
             np.tile(each.astype(sizes.dtype), (sizes.n_learners, 1, 1))
             for each in first_factors(sizes.lengths, sizes.n_features, self.ridge)
         )
-        theta, loss = np.zeros(sizes.theta, dtype=sizes.dtype), np.zeros(sizes.weights)
-        rounds = np.zeros(sizes.n_learners)
-        return State(theta, diagonal, factor, loss, prior.copy(), rounds, prior)
+        theta, combined, own = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(3))
+        loss, own_loss = np.zeros(sizes.weights), np.zeros(sizes.weights)
+        score, rounds = np.zeros((sizes.n_learners, 2)), np.zeros(sizes.n_learners)
+        learned = (theta, combined, loss, prior.copy())
+        return State(*learned, own, diagonal, factor, own_loss, score, rounds, prior)
 
     def predict(self, state: State, inputs: Inputs) -> Prediction:
-        """Σ_p q_p θ_pᵀz_p."""
-        return predict_combined(state.theta, state.weights, inputs.z)
+        """The mixture of θ and φ, for all kernels."""
+        return predict_combined(state.combined, state.weights, inputs.z)
 
     def deviation(self, state: State, inputs: Inputs) -> Floats:
         """√ Σ_p q_p [s² (1 + z_pᵀC_p z_p) + (f_p − f)²]; of log-odds, without the noise."""
@@ -119,18 +118,18 @@ class DOMKRLS(Algorithm):
     def local_step(
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
-        """Take the sample into every kernel's fit, and its loss into the account."""
-        least_squares_local(self.chain(state), inputs.z, prediction.by_kernel, y)
+        """Take the sample into every kernel's fit, and the losses into the accounts."""
+        least_squares_local(self.chain(state), inputs.z, y)
         return state, Message(state.theta, state.loss)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
-        """Keep the means, and weigh the kernels."""
+        """Keep the means, and weigh."""
         least_squares_merge(self.chain(state), heard.theta, heard.loss)
         return state
 
     def function(self, state: State) -> Function:
-        """θ and q."""
-        return Function(state.theta, state.weights)
+        """What predicts."""
+        return Function(state.combined, state.weights)
 
     def bank(self) -> Dictionary:
         """With the linear kernel."""
@@ -138,6 +137,7 @@ class DOMKRLS(Algorithm):
 
     def chain(self, state: State) -> Chain:
         """The least-squares family."""
-        arrays, unused = state[:5], (0.0,) * 4
-        kind, numbers = self.loss.kind, (float(self.ridge), float(self.forget))
-        return Chain(LEAST_SQUARES, *arrays, *unused, kind, 0.0, *numbers, *state[5:])
+        empty = np.empty((0, 0, 0), dtype=state.theta.dtype)
+        arrays = (state.theta, state.combined, empty, state.loss, state.weights)
+        fits = Fits(*state[4:], ridge=float(self.ridge), forget=float(self.forget))
+        return Chain(LEAST_SQUARES, *arrays, *(0.0,) * 4, self.loss.kind, 0.0, fits)

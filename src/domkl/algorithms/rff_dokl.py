@@ -17,7 +17,7 @@ from domkl.algorithms.base import (
     Sizes,
     predict_by_kernel,
 )
-from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge
+from domkl.core.laws import DIFFUSION, Chain, diffusion_local, diffusion_merge, no_fits
 from domkl.core.losses import Loss, Squared, check_loss
 from domkl.typing import Array, Floats
 
@@ -129,4 +129,5 @@ def gradient_chain(
         eta_g=float(eta_g),
         kind=params.loss.kind,
         shape=float(params.loss.shape),
+        fits=no_fits(theta.dtype),
     )

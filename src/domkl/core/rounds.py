@@ -22,12 +22,11 @@ from domkl.core.laws import (
     consensus_local,
     diffusion_local,
     diffusion_merge,
-    least_squares_local,
-    least_squares_merge,
     server_local,
     server_merge,
     weigh,
 )
+from domkl.core.least_squares import least_squares_local, least_squares_merge
 from domkl.core.predict import combined_predictions, pair_gaps
 from domkl.typing import Array, Floats, Ints
 
@@ -92,7 +91,8 @@ def play(
             first = (t - start) * n_learners
             z = z_block[0, first : first + n_learners]
             energy = energy_block[0, first : first + n_learners]
-            function = chain.second if chain.family == DIFFUSION else chain.theta
+            is_combined = chain.family in (DIFFUSION, LEAST_SQUARES)
+            function = chain.second if is_combined else chain.theta
             combined_predictions(rows.predictions[t], f, function, chain.weights, z)
             if is_measured:
                 pair_gaps(
@@ -131,7 +131,7 @@ def _learn(
         neighbor_sum(heard_loss, chain.loss, indptr, indices)
         weigh(chain, heard_loss)
     elif chain.family == LEAST_SQUARES:
-        least_squares_local(chain, z, f, y)
+        least_squares_local(chain, z, y)
         weighted_mean(heard, chain.theta, chain.theta, indptr, indices, wires.weight)
         weighted_mean(heard_loss, chain.loss, chain.loss, indptr, indices, wires.weight)
         least_squares_merge(chain, heard, heard_loss)

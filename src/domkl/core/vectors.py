@@ -100,6 +100,23 @@ def bierman_column(column: Array, gain: Array, share: Number, v: Number) -> None
 
 
 @row
+def tracked(own: Array, theta: Array, gain: Array, step: Number, leak: Number) -> None:
+    """Move own and theta by step · gain, then theta by leak · (own − theta)."""
+    for i in range(own.size):
+        move = step * gain[i]
+        own[i] += move
+        after = theta[i] + move
+        theta[i] = after + leak * (own[i] - after)
+
+
+@row
+def mixture(out: Array, a: Array, b: Array, share: Number) -> None:
+    """Write a + share · (b − a)."""
+    for i in range(out.size):
+        out[i] = a[i] + share * (b[i] - a[i])
+
+
+@row
 def lines(values: Array) -> Array:
     """A learner's kernels in one row: (K, P, D) as (K, P·D)."""
     return values.reshape(values.shape[0], values.shape[1] * values.shape[2])

@@ -99,8 +99,8 @@ def compare(
     """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
 
     A trial is a graph and a draw of the features. The graphs are the same for all algorithms, the
-    features for all that use the same dictionary, so that differences between them can be paired. Call `compile_for` first where times
-    matter.
+    features for all that use the same dictionary, so that differences between them can be paired.
+    Call `compile_for` first where times matter.
     """
     outcomes = []
     for name, algorithm in algorithms.items():
@@ -139,9 +139,7 @@ def _run(
     report: Callable[[int, int | None], None] | None,
 ) -> Outcome:
     bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
-    maps = [
-        _features(algorithm, X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))
-    ]
+    maps = [_features(algorithm, X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))]
     start = time.perf_counter()
     run = simulate(
         algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
