@@ -179,7 +179,7 @@ def test_nothing_is_saved_before_it_is_fitted(tmp_path):
         OnlineKernelRegressor().save(tmp_path / "model.npz")
 
 
-@pytest.mark.parametrize("library", ["sklearn"])
+@pytest.mark.parametrize("library", ["sklearn", "river"])
 def test_a_missing_library_is_named_with_its_extra(library):
     code = f"import sys; sys.modules['{library}'] = None; import domkl.estimators.{library}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
