@@ -4,7 +4,7 @@ Such an input has no part in any feature so far, so all that the state has learn
 the linear kernel has places by input: x first and the constant after, so the constant moves up.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,18 +23,19 @@ def widened(
     its strict upper triangle one after the other; or no features at all. An algorithm that looks at
     x alone holds the same of inputs and a constant.
     """
+    n_spectral = len(old.frequencies)
+    fourier, linear = _same(2 * old.n_frequencies), _with_constant(old, new)
     for name, values, room in zip(state._fields, state, first, strict=True):
+        move = _Move(name, old.n_features, new.n_features, is_matrix=values.ndim == 4)
         if not algorithm.uses_features:
-            _move(name, room, values, _with_constant(old, new), old.n_inputs + 1, new.n_inputs + 1)
-        elif values.ndim < 3:
-            _move(name, room, values, _same(0), -1, -1)
+            own = _Move(name, old.n_inputs + 1, new.n_inputs + 1, is_matrix=values.ndim == 3)
+            own(room, values, linear)
+        elif values.ndim < 3 and values.shape == room.shape:
+            room[...] = values
         else:
-            n_spectral, sizes = len(old.frequencies), (old.n_features, new.n_features)
-            fourier = _same(2 * old.n_frequencies)
-            _move(name, room[:, :n_spectral], values[:, :n_spectral], fourier, *sizes)
-            _move(
-                name, room[:, n_spectral:], values[:, n_spectral:], _with_constant(old, new), *sizes
-            )
+            move(room[:, :n_spectral], values[:, :n_spectral], fourier)
+            if old.linear:
+                move(room[:, n_spectral:], values[:, n_spectral:], linear)
     return first
 
 
@@ -50,24 +51,32 @@ def _with_constant(old: RandomFeatures, new: RandomFeatures) -> Places:
     return before, np.append(before[:-1], new.n_inputs)
 
 
-def _move(name: str, room: Array, values: Array, places: Places, old: int, new: int) -> None:
-    """Copy the features at these places; ``old`` and ``new`` are how many there are in all."""
-    before, after = places
-    if values.shape[-1:] == (old,) and room.shape[-1:] == (new,):
-        if values.shape[-2:] == (old, old):
+class _Move(NamedTuple):
+    """Copies a field's features to their new places; ``old`` and ``new`` are how many there are."""
+
+    name: str
+    old: int
+    new: int
+    is_matrix: bool
+
+    def __call__(self, room: Array, values: Array, places: Places) -> None:
+        before, after = places
+        lengths = values.shape[-1:] + room.shape[-1:]
+        if self.is_matrix and lengths == (self.old, self.new):
             room[..., after[:, None], after] = values[..., before[:, None], before]
-        else:
+        elif lengths == (self.old, self.new):
             room[..., after] = values[..., before]
-    elif values.shape[-1:] == (_triangle(old),) and room.shape[-1:] == (_triangle(new),):
-        low, high = np.triu_indices(len(before), 1)
-        room[..., _place(after[low], after[high])] = values[..., _place(before[low], before[high])]
-    elif values.shape == room.shape:
-        room[...] = values
-    else:
-        raise ParameterError(
-            f"state.{name} has no place for new inputs, shape {values.shape};"
-            " name all inputs in the first sample"
-        )
+        elif lengths == (_triangle(self.old), _triangle(self.new)):
+            low, high = np.triu_indices(len(before), 1)
+            before, after = _place(before[low], before[high]), _place(after[low], after[high])
+            room[..., after] = values[..., before]
+        elif values.shape == room.shape:
+            room[...] = values
+        else:
+            raise ParameterError(
+                f"state.{self.name} has no place for new inputs, shape {values.shape};"
+                " name all inputs in the first sample"
+            )
 
 
 def _triangle(n: int) -> int:
