@@ -18,12 +18,13 @@ from domkl.estimators.columns import Columns
 from domkl.estimators.defaults import N_FREQUENCIES, default_algorithm, default_bank
 from domkl.estimators.growth import widened
 from domkl.estimators.host import Host, copied
-from domkl.estimators.scaling import INPUT_WIDTH, TARGET_WIDTH, Statistics
+from domkl.estimators.scaling import INPUT_WIDTH, TARGET_WIDTH, Early, Statistics
 from domkl.graphs.graph import Graph
 from domkl.sim.inputs import as_trials, check_algorithm
 from domkl.sim.result import Run
 from domkl.typing import Floats
 
+REHEARSED = 64  # samples that are kept at first
 LARGEST = 1e100  # of a value: its square, and sums of such, are finite
 
 
@@ -31,7 +32,9 @@ class Learner:
     """An algorithm that learns from samples as they come, with the scaling that it needs.
 
     The feature map is drawn when the first samples come. Inputs and targets are scaled by running
-    means and deviations, up to and with the sample at hand; labels of the logistic loss are not.
+    means and deviations, up to and with the sample at hand; labels of the logistic loss are not. As
+    those are hardly known at first, the first 64 samples are kept for a while, and learned anew
+    after 2, 4, 8, … and 64 of them, scaled by what is known by then.
 
     Parameters
     ----------
@@ -89,6 +92,7 @@ class Learner:
         self.state: Any = None
         self.n_seen = 0
         self.x_seen, self.y_seen = Statistics.empty(0), Statistics.empty(1)
+        self.early = Early.empty() if is_scaled else None
         self._host: Host | None = None
         if features is not None:
             self.start(range(features.n_inputs), features)
@@ -136,16 +140,38 @@ class Learner:
         before = dict(self.__dict__)
         try:
             self._know(names)
-            x_seen, y_seen = self.x_seen.copy(), self.y_seen.copy()
-            if self.is_scaled:
-                rows = x_seen.take(rows, INPUT_WIDTH)
-            if self.scales_targets:
-                y = y_seen.take(y[:, None], TARGET_WIDTH)[:, 0]
-            self.state = self.host.learn(self.state, _present(rows), y)
+            while self.early is not None and len(y):
+                n = self._until_rehearsal()
+                self._take(rows[:n], y[:n])
+                rows, y = rows[n:], y[n:]
+            if len(y):
+                self._take(rows, y)
         except BaseException:
             self.__dict__.update(before)
             raise
-        self.x_seen, self.y_seen = x_seen, y_seen
+
+    def _until_rehearsal(self) -> int:
+        """How many samples there are to the next power of 2."""
+        return int(2 ** self.n_seen.bit_length()) - self.n_seen if self.n_seen else 1
+
+    def _take(self, rows: Floats, y: Floats) -> None:
+        """Learn samples up to the next rehearsal, and there all anew."""
+        is_rehearsal = self.early is not None and len(y) == self._until_rehearsal()
+        if self.early is not None:
+            self.early = self.early.with_more(rows, y)
+        x, targets = rows, y
+        if self.is_scaled:
+            self.x_seen = self.x_seen.copy()
+            x = self.x_seen.take(rows, INPUT_WIDTH)
+        if self.scales_targets:
+            self.y_seen = self.y_seen.copy()
+            targets = self.y_seen.take(y[:, None], TARGET_WIDTH)[:, 0]
+        if self.early is not None and is_rehearsal:
+            samples = self.scaled(*self.early)
+            self.state = self.host.learn(self.host.first_state(), *samples)
+            self.early = self.early if len(self.early.y) < REHEARSED else None
+        else:
+            self.state = self.host.learn(self.state, _present(x), targets)
         self.n_seen += len(y)
 
     def _know(self, names: Sequence[Hashable]) -> None:
@@ -228,16 +254,16 @@ class Learner:
     def scaled(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
         """Scale samples X (…, d), y (…) of a network by what this learner has seen, and no more."""
         inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        x_seen, y_seen = self.x_seen, self.y_seen
         if self.is_scaled:
-            inputs = INPUT_WIDTH * (inputs - x_seen.mean) / x_seen.deviation
+            inputs = self.x_seen.scaled(inputs, INPUT_WIDTH)
         if self.scales_targets:
-            targets = TARGET_WIDTH * (targets - y_seen.mean[0]) / y_seen.deviation[0]
+            targets = self.y_seen.scaled(targets[..., None], TARGET_WIDTH)[..., 0]
         return inputs, targets
 
     def joined(self, run: Run, k: int) -> Self:
         """Give a learner that knows what learner k of a run knows, and scales as this one does."""
         made = self.copy()
+        made.early = None
         made.state = network.taken_out(self.algorithm, self._fitted(), run, k)
         return made
 

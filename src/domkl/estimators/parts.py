@@ -10,6 +10,7 @@ from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError
+from domkl.estimators.scaling import Early
 from domkl.estimators.store import Arrays, Parts, decode, encode, sound, unpack
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def of_learner(learner: "Learner") -> Parts:
         "is_scaled": learner.is_scaled,
         "names": encode(learner.names),
         "n_seen": learner.n_seen,
+        "is_early": learner.early is not None,
         "fingerprint": None,
     }
     if features is not None:
@@ -37,6 +39,8 @@ def of_learner(learner: "Learner") -> Parts:
         arrays["frequencies"] = features.frequencies
         for name, held in _tuples(learner).items():
             arrays |= {f"{name}.{field}": getattr(held, field) for field in held._fields}
+        if learner.early is not None:
+            arrays |= {"early.x": learner.early.x, "early.y": learner.early.y}
     return Parts(header, arrays)
 
 
@@ -63,6 +67,7 @@ def as_learner(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
         _restored(name, room, arrays) for name, room in _tuples(made).items()
     )
     made.n_seen = checks.whole("n_seen", header["n_seen"], 0)
+    made.early = _early(made, arrays) if header["is_early"] else None
     return made
 
 
@@ -75,6 +80,17 @@ def from_file(kind: str, path: str | Path, make: Callable[[Parts], T]) -> T:
 
 def _tuples(learner: "Learner") -> dict[str, Any]:
     return {"x_seen": learner.x_seen, "y_seen": learner.y_seen, "state": learner.state}
+
+
+def _early(learner: "Learner", arrays: Arrays) -> Early:
+    """The first samples, all of them; NaN stands for what was absent."""
+    x, y = (np.array(arrays[name]) for name in ("early.x", "early.y"))
+    shapes = (learner.n_seen, learner.n_inputs), (learner.n_seen,)
+    if (x.shape, y.shape) != shapes or not x.dtype == y.dtype == np.float64:
+        raise DataError(f"its first samples must have shapes {shapes}")
+    if np.isinf(x).any() or not np.isfinite(y).all():
+        raise DataError("its first samples must be finite")
+    return Early(x, y)
 
 
 def _restored(name: str, room: Any, arrays: Arrays) -> Any:

@@ -13,6 +13,24 @@ INPUT_WIDTH = 1 / math.sqrt(12)
 TARGET_WIDTH = 1.0
 
 
+class Early(NamedTuple):
+    """The first samples, while they are few: they are learned anew as the scaling becomes known."""
+
+    x: Floats  # (n, d), NaN where absent
+    y: Floats  # (n,)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """Before the first sample."""
+        return cls(np.zeros((0, 0)), np.zeros(0))
+
+    def with_more(self, x: Floats, y: Floats) -> Self:
+        """And these; inputs that were not known before are absent."""
+        room = np.full((len(self.y), x.shape[1]), np.nan)
+        room[:, : self.x.shape[1]] = self.x
+        return type(self)(np.concatenate([room, x]), np.concatenate([self.y, y]))
+
+
 class Statistics(NamedTuple):
     """Of the values of each column that were there."""
 
@@ -45,6 +63,10 @@ class Statistics(NamedTuple):
         out = np.empty_like(rows)
         look_at_rows(out, rows, *self, width)
         return out
+
+    def scaled(self, rows: Floats, width: float) -> Floats:
+        """Scale rows (…, d) by the statistics as they are; what is absent becomes 0."""
+        return np.nan_to_num(width * (rows - self.mean) / self.deviation)
 
     @property
     def deviation(self) -> Floats:

@@ -99,6 +99,16 @@ def test_scaling_is_that_of_the_samples_so_far():
     np.testing.assert_allclose(learner.y_seen.deviation, y.std())
 
 
+@pytest.mark.parametrize("n", [2, 16, 64])
+def test_the_first_samples_are_learned_anew_as_scaling_becomes_known(n):
+    X, y = samples(n)
+    X[0], y[0] = 50, -1e4  # at first all is scaled by this
+    learner = Learner().learn(X, y)
+    knowing = Learner(features=learner.features, is_scaled=False).learn(*learner.scaled(X, y))
+    assert_same(learner.state, knowing.state)
+    assert (learner.early is None) == (n == 64)
+
+
 BAD = {
     "nan": (lambda X, y: (np.where(X > 0.9, np.nan, X), y), "finite"),
     "infinity": (lambda X, y: (X, np.where(y > 0.9, np.inf, y)), "finite"),

@@ -73,6 +73,16 @@ def test_a_learner_that_has_learned_nothing_comes_back(tmp_path):
     assert again.columns.seed == 5
 
 
+@pytest.mark.parametrize("n", [1, 3, 50, 100])
+def test_it_goes_on_from_the_first_samples_as_from_later_ones(n, tmp_path):
+    X = np.random.default_rng(0).uniform(size=(200, 2))
+    learner = Learner().learn(X[:n], X[:n, 0])
+    learner.save(tmp_path / "learner.npz")
+    again = Learner.load(tmp_path / "learner.npz")
+    ours, theirs = (each.learn(X[n:], X[n:, 0]).predict(X) for each in (learner, again))
+    np.testing.assert_array_equal(ours, theirs)
+
+
 class Own(domkl.LastValue):
     pass
 
@@ -159,6 +169,9 @@ ARRAYS = {
     "shape": {"state.theta": np.zeros((1, 2, 3))},
     "type": {"state.theta": np.zeros((1, 4, 8), dtype=np.int64)},
     "nan": {"x_seen.mean": np.array([np.nan, 0.0])},
+    "early": {"early.x": np.zeros((3, 2))},
+    "early infinity": {"early.y": np.full(60, np.inf)},
+    "early absent": {"early.x": np.full((60, 2), np.inf)},
     "objects": {"x_seen.mean": np.array([{}, 0.0], dtype=object)},
     "frequencies": {"frequencies": np.ones((3, 4, 2))},
     "header": {"header": np.array([1, 2], dtype=np.uint8)},
