@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from domkl.data.sets import Prepared, load_set
     from domkl.data.streams import Ranges, deal, embed, scaled
     from domkl.errors import DataError, DomklError, GraphError, ParameterError
+    from domkl.estimators.learner import Learner
     from domkl.graphs.graph import Graph
     from domkl.metrics.curves import running_average, with_paper_start
     from domkl.metrics.intervals import Interval, interval, paired_interval
@@ -71,6 +72,7 @@ _HOMES = {
     "domkl.data.sets": "Prepared load_set",
     "domkl.data.streams": "Ranges deal embed scaled",
     "domkl.errors": "DataError DomklError GraphError ParameterError",
+    "domkl.estimators.learner": "Learner",
     "domkl.graphs.graph": "Graph",
     "domkl.metrics.curves": "running_average with_paper_start",
     "domkl.metrics.intervals": "Interval interval paired_interval",
@@ -105,6 +107,7 @@ __all__ = [
     "Interval",
     "Laplacian",
     "LastValue",
+    "Learner",
     "Linear",
     "LinearRLS",
     "Logistic",

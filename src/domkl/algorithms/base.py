@@ -128,6 +128,10 @@ class Algorithm(ABC):
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
         """Take in what was heard."""
 
+    def leave(self, state: Any) -> Any:
+        """Give the state of learners that leave their network, without what ties them to it."""
+        return state
+
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where they have the form (6); None where they do not."""
         return None

@@ -84,14 +84,17 @@ class DOKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Solve (11)."""
-        f = prediction.by_kernel
-        consensus_local(self.chain(state), inputs.z, inputs.energy, f, y, net.degree)
+        consensus_local(self.chain(state), *inputs[1:], prediction.by_kernel, y, net.degree)
         return state, Message(state.theta)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
         """Ascend by (12)."""
         consensus_merge(self.chain(state), heard.theta, net.degree)
         return state
+
+    def leave(self, state: State) -> State:
+        """Without λ, which would push θ on for ever; the center is θ then."""
+        return state._replace(dual=np.zeros_like(state.dual), center=state.theta.copy())
 
     def function(self, state: State) -> Function:
         """θ, with weight 1."""

@@ -121,6 +121,10 @@ class DOMKL(Algorithm):
             weigh(chain, heard.loss)
         return state
 
+    def leave(self, state: State) -> State:
+        """Without λ, which would push θ on for ever; the center is θ then."""
+        return state._replace(dual=np.zeros_like(state.dual), center=state.theta.copy())
+
     def function(self, state: State) -> Function:
         """θ and q."""
         return Function(state.theta, state.weights)

@@ -1,0 +1,1 @@
+"""One learner outside a network, and its faces in scikit-learn and River."""
