@@ -295,7 +295,11 @@ def test_a4_is_judged_by_the_long_series(tmp_path):
         ([], {}),
         (["beyond-linear"], {("wave", "last-value"): (0.5, 0.0)}),
         (["beyond-alone"], {("wave", "alone"): (0.5, 0.0)}),
-        (["beyond-linear", "beyond-server"], {("wave", "linear-rls"): (0.5, 0.0)}),
+        (
+            ["beyond-linear", "beyond-server", "beyond-domkrls"],
+            {("wave", "linear-rls"): (0.5, 0.0)},
+        ),
+        (["beyond-domkrls"], {("wave", "domkrls alone"): (0.5, 0.0)}),
     ],
 )
 def test_simpler_methods(tmp_path, monkeypatch, broken, changed):
