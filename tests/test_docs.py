@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import importlib.util
 import json
 import re
 import shlex
@@ -151,6 +152,16 @@ def test_the_reproduction_page_is_made_from_its_json():
     for figure in figures_of(document):
         assert (ROOT / f"docs/images/reproduce/{figure['id']}.png").exists()
     assert document["trials"] == 500
+    assert document["missing"] == {}
+
+
+def test_the_table_of_learners_is_made_from_its_json():
+    spec = importlib.util.spec_from_file_location("from_report", ROOT / "docs/from_report.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    document = json.loads((ROOT / "docs/which-learner.json").read_text())
+    page = (ROOT / "docs/which-learner.md").read_text()
+    assert module.which_learner(document, page) == page
     assert document["missing"] == {}
 
 

@@ -23,6 +23,11 @@ def as_markdown(document: dict[str, Any], folder: str) -> str:
     return _render("report.md.jinja", False, document=document, folder=folder)
 
 
+def table_markdown(table: dict[str, Any]) -> str:
+    """A table by itself, as Markdown."""
+    return _render("table.md.jinja", False, table=table)
+
+
 def figures_of(document: dict[str, Any]) -> list[dict[str, Any]]:
     """All figures of all sections."""
     return [figure for section in document["sections"] for figure in section["figures"]]
@@ -72,6 +77,8 @@ def _render(name: str, is_html: bool, **values: Any) -> str:
         autoescape=is_html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["number"] = number
-    environment.globals.update(marks=MARKS, claims_of=claims_of, tally=tally)
+    environment.globals.update(
+        marks=MARKS, claims_of=claims_of, tally=tally, table_of=table_markdown
+    )
     template = files("domkl.experiments.reproduce") / "templates" / name
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)
