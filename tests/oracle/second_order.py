@@ -39,7 +39,7 @@ def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=
     A = [[ridge * np.eye(D) for _ in range(P)] for _ in range(K)]
     account, own_account, score = np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, 2))
     q, r = np.tile(prior, (K, 1)), np.tile(prior, (K, 1))
-    trust, rounds = np.tile([0.99, 0.01], (K, 1)), 0.0
+    trust, rounds = np.tile([0.999, 0.001], (K, 1)), 0.0
     recorder, deviation = Recorder(K), []
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
@@ -85,7 +85,7 @@ def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=
         for k in range(K):
             q[k] = _weights(account[k], prior, rounds, forget, logistic)
             r[k] = _weights(own_account[k], prior, rounds, forget, logistic)
-            trust[k] = _weights(score[k], np.array([0.99, 0.01]), rounds, forget, logistic)
+            trust[k] = _weights(score[k], np.array([0.999, 0.001]), rounds, forget, logistic)
     weights = trust[:, :1] * q + trust[:, 1:] * r
     return recorder.result(theta, weights) | {"deviation": np.array(deviation)}
 
