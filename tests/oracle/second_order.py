@@ -36,10 +36,13 @@ def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=
         prior = np.array([0.5 / (P - 1)] * (P - 1) + [0.5])
     theta = [[np.zeros(D) for _ in range(P)] for _ in range(K)]
     own = [[np.zeros(D) for _ in range(P)] for _ in range(K)]
-    A = [[ridge * np.eye(D) for _ in range(P)] for _ in range(K)]
+    ridges = [ridge * (10 if p % 2 == 1 else 1) for p in range(P)]
+    if linear:
+        ridges[-1] = ridge
+    A = [[ridges[p] * np.eye(D) for p in range(P)] for _ in range(K)]
     account, own_account, score = np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, 2))
     q, r = np.tile(prior, (K, 1)), np.tile(prior, (K, 1))
-    trust, rounds = np.tile([0.99, 0.01], (K, 1)), 0.0
+    trust, rounds = np.tile([0.999, 0.001], (K, 1)), 0.0
     recorder, deviation = Recorder(K), []
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
@@ -85,7 +88,7 @@ def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=
         for k in range(K):
             q[k] = _weights(account[k], prior, rounds, forget, logistic)
             r[k] = _weights(own_account[k], prior, rounds, forget, logistic)
-            trust[k] = _weights(score[k], np.array([0.99, 0.01]), rounds, forget, logistic)
+            trust[k] = _weights(score[k], np.array([0.999, 0.001]), rounds, forget, logistic)
     weights = trust[:, :1] * q + trust[:, 1:] * r
     return recorder.result(theta, weights) | {"deviation": np.array(deviation)}
 

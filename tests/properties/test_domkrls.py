@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import domkl
+from domkl.algorithms.domkrls import Message
 
 bank = (*domkl.gaussian_bank([0.1, 1.0, 10.0]), domkl.Linear())
 features = domkl.RandomFeatures.draw(bank, 3, 20, seed=1)
@@ -224,3 +225,41 @@ def test_the_linear_kernel_of_a_dictionary_is_the_last():
     for wrong in ([domkl.Linear()], [domkl.Linear(), domkl.Gaussian()]):
         with pytest.raises(domkl.ParameterError, match=r"Linear\(\) only as the last"):
             domkl.RandomFeatures.draw(wrong, 4, 5, seed=2)
+
+
+def test_where_neighbors_are_no_help_a_learner_turns_to_itself():
+    """Every learner sees its own part of the space, and no feature map spans all parts well."""
+    rng = np.random.default_rng(17)
+    X = rng.random((500, 6, 3))
+    X[..., 0] = (X[..., 0] + np.arange(6)) / 6
+    y = np.sin(12 * X[..., 0]) * np.cos(3 * X[..., 1]) + 0.1 * rng.normal(size=X.shape[:2])
+    run = simulate(domkl.DOMKRLS(), X, y)
+    alone = simulate(domkl.Alone(domkl.DOMKRLS()), X, y)
+    assert run.squared_errors[100:].mean() < 1.05 * alone.squared_errors[100:].mean()
+
+
+def test_a_learner_without_samples_follows_and_does_not_pull():
+    X, y = stream(18, n_rounds=150)
+    state = simulate(domkl.DOMKRLS(), X, y).state
+    algorithm = domkl.DOMKRLS()
+    fresh = algorithm.init(domkl.Sizes(6, 4, 40, 3, 0, "float64", 20, True))
+    heard = (state.theta.copy(), state.loss.copy())
+    net = domkl.Net(np.zeros(6), np.ones(6), np.zeros(7, dtype=np.int64))
+    follower = algorithm.merge(fresh, Message(*heard), net)
+    np.testing.assert_array_equal(follower.own, state.theta)
+    z = features(X[-1])
+    inputs = domkl.Inputs(X[-1], z, np.sum(z**2, axis=-1))
+    error = algorithm.predict(follower, inputs).y_hat - y[-1]
+    assert (error**2).mean() < 0.2
+
+
+def test_a_lost_message_is_healed():
+    """What a learner's θ lost or gained is gone after some hundred rounds."""
+    X, y = stream(19, n_rounds=1200)
+    first = simulate(domkl.DOMKRLS(), X[:200], y[:200])
+    hurt = first.state._replace(theta=first.state.theta.copy())
+    hurt.theta[0] += 1.0
+    well = simulate(domkl.DOMKRLS(), X[200:], y[200:], state=first.state)
+    ill = simulate(domkl.DOMKRLS(), X[200:], y[200:], state=hurt)
+    gap = np.abs(ill.theta - well.theta).max()
+    assert gap < 1e-3

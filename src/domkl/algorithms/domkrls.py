@@ -69,7 +69,8 @@ class DOMKRLS(Algorithm):
         What a sample's weight is multiplied by each round; below 1 to follow drift. Kernels are
         then weighed with fixed share 1 − forget.
     ridge : float
-        Weight of ‖φ‖² beside the squared errors.
+        Weight of ‖φ‖² beside the squared errors; ten times that for every second kernel with a
+        spectrum, so that a dictionary with neighbors much alike tries two.
     loss : Loss
         Squared() or Logistic(). With the latter predictions are log-odds, and 2s² = 1.
     """
@@ -91,13 +92,14 @@ class DOMKRLS(Algorithm):
 
     def init(self, sizes: Sizes) -> State:
         """All zero, C = I/ridge; the linear kernel has half of the prior."""
-        prior = uniform(sizes)
+        prior, ridges = uniform(sizes), np.full(sizes.n_kernels, float(self.ridge))
+        ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
         if sizes.linear:
             prior[:] = 0.5 / (sizes.n_kernels - 1)
             prior[:, -1] = 0.5
         factor, diagonal = (
             np.tile(each.astype(sizes.dtype), (sizes.n_learners, 1, 1))
-            for each in first_factors(sizes.lengths, sizes.n_features, self.ridge)
+            for each in first_factors(sizes.lengths, sizes.n_features, ridges)
         )
         theta, combined, own = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(3))
         loss, own_loss = np.zeros(sizes.weights), np.zeros(sizes.weights)

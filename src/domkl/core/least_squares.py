@@ -23,7 +23,7 @@ from domkl.typing import Array, Floats
 #: of θ's way to φ, each round: what a lost message did to the mean is healed in some 100 rounds
 LEAK = 0.01
 #: trust in θ before any loss; the rest is in φ
-TRUST = 0.99
+TRUST = 0.999
 #: of the own fit in what predicts: less would be a denormal number, and slow
 LEAST_SHARE = 1e-20
 #: of the logistic loss: its inverse is a noise variance

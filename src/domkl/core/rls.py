@@ -8,6 +8,7 @@ what C would take. A 0 in ``diagonal`` marks a feature that is padding; its colu
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from domkl.core.jit import sweep
 from domkl.core.vectors import bierman_column, dot, shifted
@@ -87,8 +88,12 @@ def variance(factor: Array, diagonal: Array, z: Array) -> Number:
     return total
 
 
-def first_factors(lengths: tuple[int, ...], n_features: int, ridge: float) -> tuple[Floats, Floats]:
+def first_factors(
+    lengths: tuple[int, ...], n_features: int, ridge: ArrayLike
+) -> tuple[Floats, Floats]:
     """U and D before the first sample, for rows that use this many of the features.
+
+    One ridge serves all rows, or each has its own.
 
     Examples
     --------
@@ -98,4 +103,5 @@ def first_factors(lengths: tuple[int, ...], n_features: int, ridge: float) -> tu
     """
     factor = np.zeros((len(lengths), n_features * (n_features - 1) // 2))
     is_used = np.arange(n_features) < np.array(lengths)[:, None]
-    return factor, np.where(is_used, 1 / ridge, 0.0)
+    largest = 1 / np.broadcast_to(ridge, len(lengths))[:, None]
+    return factor, np.where(is_used, largest, 0.0)
