@@ -53,7 +53,9 @@ def tally(document: dict[str, Any]) -> str:
         "cannot be checked here": "cannot be checked",
     }
     counts = ", ".join(f"{found.count(v)} {words[v]}" for v in MARKS if v in found)
-    return f"Of {len(found)} claims of the paper: {counts}" if found else "No claim of the paper here"
+    if not found:
+        return "No claim of the paper here"
+    return f"Of {len(found)} claims of the paper: {counts}"
 
 
 def number(value: Any) -> str:
