@@ -57,6 +57,8 @@ def rows_of(X: Any, names: Names) -> Floats:
     """A data frame as (n, d), NaN where a name is none of its columns."""
     rows = np.full((len(X), len(names)), np.nan)
     columns = set(X.columns)
+    if len(columns) != len(X.columns):
+        raise DataError(f"X must have columns of different names, got {list(X.columns)}")
     for j, name in enumerate(names):
         if name in columns:
             rows[:, j] = values_of(f"X[{name!r}]", X[name])
