@@ -18,6 +18,7 @@ from domkl.estimators.columns import Columns
 from domkl.estimators.defaults import N_FREQUENCIES, default_algorithm, default_bank
 from domkl.estimators.growth import widened
 from domkl.estimators.host import Host, copied
+from domkl.estimators.rows import bounded
 from domkl.estimators.scaling import INPUT_WIDTH, TARGET_WIDTH, Early, Statistics
 from domkl.graphs.graph import Graph
 from domkl.sim.inputs import as_trials, check_algorithm
@@ -25,7 +26,6 @@ from domkl.sim.result import Run
 from domkl.typing import Floats
 
 REHEARSED = 64  # samples that are kept at first
-LARGEST = 1e100  # of a value: its square, and sums of such, are finite
 
 
 class Learner:
@@ -109,7 +109,7 @@ class Learner:
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn samples X (n, d), y (n,) one after the other. Should it fail, nothing changed."""
-        rows, targets = self.checked(X), _bounded("y", checks.samples("y", y, "n"))
+        rows, targets = self.checked(X), bounded("y", checks.samples("y", y, "n"))
         if len(targets) != len(rows):
             raise DataError(f"y must have {len(rows)} values as X has rows, got {len(targets)}")
         if self.algorithm.loss is not None:
@@ -130,7 +130,7 @@ class Learner:
 
     def checked(self, X: ArrayLike) -> Floats:
         """Accept finite inputs (n, d) with as many columns as there were before."""
-        rows = _bounded("X", checks.samples("X", X, "n d"))
+        rows = bounded("X", checks.samples("X", X, "n d"))
         if self.names and rows.shape[1] != self.n_inputs:
             raise DataError(f"X must have {self.n_inputs} columns as before, got {rows.shape[1]}")
         return np.require(rows, requirements=["C", "W"])
@@ -288,12 +288,6 @@ class Learner:
         if self.features is None:
             raise DataError("learner must have learned at least one sample, got none")
         return self.features
-
-
-def _bounded(name: str, values: Floats) -> Floats:
-    if np.abs(values).max() > LARGEST:
-        raise DataError(f"{name} must be within ±{LARGEST:g}, got {np.abs(values).max()}")
-    return values
 
 
 def _present(rows: Floats) -> Floats:

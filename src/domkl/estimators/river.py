@@ -6,6 +6,7 @@ was.
 """
 
 import math
+import numbers
 import secrets
 from collections.abc import Hashable, Mapping
 from pathlib import Path
@@ -198,7 +199,7 @@ class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
 
 
 def _sign(label: Any) -> float:
-    if label in (True, False):
+    if isinstance(label, (numbers.Real, np.bool_)) and label in (True, False):
         return 1.0 if label else -1.0
     raise DataError(f"y must be True or False, got {label!r}")
 

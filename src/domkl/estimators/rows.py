@@ -1,4 +1,4 @@
-"""Samples as River gives them, dictionaries and data frames, to rows of numbers."""
+"""Samples to rows of numbers; those of River are dictionaries and data frames."""
 
 import numbers
 from collections.abc import Hashable, Mapping, Sequence
@@ -7,12 +7,21 @@ from typing import Any
 import numpy as np
 
 from domkl.errors import DataError
-from domkl.estimators.learner import LARGEST
 from domkl.typing import Floats
+
+LARGEST = 1e100  # of a value: its square, and sums of such, are finite
 
 Names = tuple[Hashable, ...]
 #: name of the one input of a learner whose first sample has none
 NOTHING: Names = ("",)
+
+
+def bounded(name: str, values: Floats) -> Floats:
+    """Accept numbers whose squares are finite."""
+    largest = np.abs(values).max()
+    if largest > LARGEST:
+        raise DataError(f"{name} must be within ±{LARGEST:g}, got {largest}")
+    return values
 
 
 def all_names(known: Names, given: Sequence[Hashable] | Mapping[Hashable, Any]) -> Names:
@@ -57,6 +66,8 @@ def rows_of(X: Any, names: Names) -> Floats:
     """A data frame as (n, d), NaN where a name is none of its columns."""
     rows = np.full((len(X), len(names)), np.nan)
     columns = set(X.columns)
+    if len(columns) != len(X.columns):
+        raise DataError(f"X must have columns of different names, got {list(X.columns)}")
     for j, name in enumerate(names):
         if name in columns:
             rows[:, j] = values_of(f"X[{name!r}]", X[name])

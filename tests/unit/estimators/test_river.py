@@ -160,11 +160,14 @@ def test_bad_targets_change_nothing(y):
 
 def test_bad_labels_and_lengths():
     model = OnlineKernelClassifier()
-    for y in ("yes", 2, None, -1):
+    for y in ("yes", 2, None, -1, math.nan, pd.NA):
         with pytest.raises(domkl.DataError, match="True or False"):
             model.learn_one({"a": 1.0}, y)
     with pytest.raises(domkl.DataError, match="values as X has rows"):
         model.learn_many(pd.DataFrame([{"a": 1.0}]), pd.Series([True, False]))
+    twice = pd.DataFrame([[1.0, 2.0]], columns=["a", "a"])
+    with pytest.raises(domkl.DataError, match="different names"):
+        model.learn_many(twice, pd.Series([True]))
     assert model.learner.n_seen == 0
     model.learn_one({"a": 1.0}, np.True_)
     model.learn_one({"a": 1.0}, 1)
