@@ -42,9 +42,9 @@ class Host:
 
     def deviation(self, state: Any, x: Floats) -> Floats | None:
         """Standard deviation of each prediction; None where the algorithm gives none."""
-        deviation: Any = getattr(self.algorithm, "deviation", lambda *_: None)
-        found: list[Any] = [deviation(state, row) for row in self._inputs(x)]
-        return None if found[0] is None else np.array([each[0] for each in found])
+        found = [self.algorithm.deviation(state, row) for row in self._inputs(x)]
+        known = [float(each[0]) for each in found if each is not None]
+        return np.array(known) if known else None
 
     def learn(self, state: Any, x: Floats, y: Floats) -> Any:
         """Learn x (n, d), y (n,) in order; give the next state.

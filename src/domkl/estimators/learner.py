@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
+from domkl.algorithms.domkrls import DOMKRLS
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary
-from domkl.core.losses import Logistic, Squared
+from domkl.core.losses import Logistic
 from domkl.errors import DataError, ParameterError
 from domkl.estimators import network, parts, store
 from domkl.estimators.columns import Columns
-from domkl.estimators.defaults import N_FREQUENCIES, default_algorithm, default_bank
+from domkl.estimators.defaults import N_FREQUENCIES, default_bank
 from domkl.estimators.growth import widened
 from domkl.estimators.host import Host, copied
 from domkl.estimators.rows import bounded
@@ -39,7 +40,7 @@ class Learner:
     Parameters
     ----------
     algorithm : Algorithm, optional
-        Any that runs in `simulate`.
+        Any that runs in `simulate`; `DOMKRLS` by default.
     bank : kernels, optional
         Ends with the linear kernel where that shall take part.
     n_frequencies : int
@@ -80,7 +81,7 @@ class Learner:
         seed: int = 0,
         features: RandomFeatures | None = None,
     ) -> None:
-        self.algorithm = default_algorithm(Squared()) if algorithm is None else algorithm
+        self.algorithm = DOMKRLS() if algorithm is None else algorithm
         if not isinstance(self.algorithm, Algorithm):
             raise ParameterError(f"algorithm must be an Algorithm, got {algorithm!r}")
         self.bank = bank

@@ -118,7 +118,7 @@ class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
     Parameters
     ----------
     algorithm
-        What it learns by, one of domkl's algorithms.
+        What it learns by, one of domkl's algorithms; `DOMKRLS` by default.
     bank
         The dictionary of kernels; by default that of the algorithm.
     n_frequencies

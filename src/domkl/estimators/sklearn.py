@@ -141,7 +141,7 @@ class OnlineKernelRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     Parameters
     ----------
     algorithm : Algorithm, optional
-        What it learns by.
+        What it learns by; `DOMKRLS` by default.
     bank : kernels, optional
         The dictionary; by default that of the algorithm.
     n_frequencies : int

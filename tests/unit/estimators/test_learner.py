@@ -17,10 +17,9 @@ ALGORITHMS = {
     "alone": domkl.Alone(domkl.DOMKL()),
     "last-value": domkl.LastValue(),
     "linear-rls": domkl.LinearRLS(),
+    "domkrls": domkl.DOMKRLS(),
+    "domkrls-forgets": domkl.DOMKRLS(forget=0.99),
 }
-if hasattr(domkl, "DOMKRLS"):
-    ALGORITHMS["domkrls"] = domkl.DOMKRLS()
-    ALGORITHMS["domkrls-forgets"] = domkl.DOMKRLS(forget=0.99)
 
 
 def samples(n=300, d=3, seed=0):
@@ -197,6 +196,18 @@ def test_deviations_are_in_the_units_of_the_target():
     np.testing.assert_allclose(learner.deviation(X[:2]), 0.5 * 10 * y.std())
     with pytest.raises(domkl.ParameterError, match="gives deviations"):
         Learner(domkl.LinearRLS()).learn(X, y).deviation(X)
+
+
+def test_deviations_cover_what_they_should():
+    """Of 1900 errors, 95 % within 1.96 deviations; bounds far beyond chance."""
+    X, y = samples(2000)
+    y = 1e4 * (y + 0.2 * np.random.default_rng(1).normal(size=2000))
+    learner, inside = Learner().learn(X[:100], y[:100]), []
+    for i in range(100, 2000):
+        error = learner.predict(X[i : i + 1]) - y[i]
+        inside.append(abs(error[0]) < 1.96 * learner.deviation(X[i : i + 1])[0])
+        learner.learn(X[i : i + 1], y[i : i + 1])
+    assert 0.91 < np.mean(inside) < 0.99
 
 
 @pytest.mark.parametrize("n_frequencies", [1, 2, 10])  # with 1 and 2, inputs outgrow features
