@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {source.note}", file=sys.stderr)
         graphs = draw_graphs(setting)
-        with note_after(1.0, "compiling; this takes some 20 s, once"):
+        with note_after(1.0, "compiling; this takes some 30 s, once"):
             compile_for(algorithms, X, y, setting)
         with Bar(args.interrupts) as bar:
             update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)
