@@ -52,7 +52,7 @@ def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=
         recorder.measure(_functions(mixed, weights), zs, neighbors)
         deviation.append([_deviation(mixed[k], A[k], weights[k], zs[k],
                                      _variance(score[k], rounds), logistic)
-                          for k in range(K)])  # fmt: skip
+                          if rounds or logistic else math.inf for k in range(K)])  # fmt: skip
         keep = forget * 2 * rounds / (2 * rounds + 1)
         for k in range(K):
             y = Y[t, k]

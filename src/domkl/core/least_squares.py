@@ -89,6 +89,7 @@ def deviations(out: Floats, chain: Chain, z: Array, y_hat: Floats, f: Floats) ->
 
     Σ_p q_p [s² (1 + z_pᵀC_p z_p) + (f_p − f)²]: the noise, what the samples leave open, and how
     far the kernels disagree. For the logistic loss that of f itself, without noise and s² = 1.
+    Infinite before the first sample: nothing is known then.
     """
     fits, is_logistic = chain.fits, chain.kind == LOGISTIC
     for k in range(len(out)):
@@ -98,7 +99,8 @@ def deviations(out: Floats, chain: Chain, z: Array, y_hat: Floats, f: Floats) ->
             reach = float(variance(fits.factor[k, p], fits.diagonal[k, p], z[k, p]))
             open_part = noise * (reach if is_logistic else 1 + reach)
             total += chain.weights[k, p] * (open_part + (f[k, p] - y_hat[k]) ** 2)
-        out[k] = np.sqrt(total)
+        is_blind = not is_logistic and fits.rounds[k] == 0
+        out[k] = np.inf if is_blind else np.sqrt(total)
 
 
 @sweep

@@ -52,8 +52,8 @@ def shrink(
 
     C⁺ = (C − g gᵀ/a)/forget,   g = Cz,   a = forget · noise + zᵀCz: what is returned.
 
-    Forgetting makes C grow where no sample points. No element of D grows above 1/ridge, where it
-    began, so that nothing winds up.
+    Forgetting makes C grow where no sample points. No element of D grows above 1/ridge, so
+    that nothing winds up.
     """
     real = z.dtype.type
     largest = real(1 / ridge)

@@ -212,7 +212,7 @@ class Learner:
 
     def deviation_of_rows(self, rows: Floats) -> Floats:
         """The standard deviations for what was checked."""
-        if self.n_seen == 0:
+        if self.n_seen < (2 if self.scales_targets else 1):  # one target has no scale
             return np.full(len(rows), np.inf)
         found = self.host.deviation(self.state, self._scaled(rows))
         if found is None:

@@ -12,6 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ VERSION = 1
 BROKEN = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError, OverflowError,
     MemoryError, RecursionError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile,
+    SyntaxError, TokenError,
 )  # fmt: skip
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -290,3 +290,13 @@ def test_runs_that_cannot_give_a_learner_are_refused():
     batch = domkl.simulate(algorithm, *rounds, [graph, graph], features)
     with pytest.raises(domkl.ParameterError, match="one trial"):
         Learner.from_run(batch, 1, algorithm, features)
+
+
+def test_a_deviation_is_infinite_while_nothing_is_known():
+    learner = domkl.Learner()
+    learner.learn([[0.1, 0.2]], [3.0])
+    assert np.isinf(learner.deviation([[0.3, 0.4]])).all()
+    learner.learn([[0.5, 0.1]], [4.0])
+    std = learner.deviation([[0.3, 0.4]])
+    assert np.isfinite(std).all()
+    assert (std > 0).all()

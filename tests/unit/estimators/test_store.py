@@ -216,3 +216,16 @@ def test_any_bytes_load_or_raise(saved, data):
 def test_a_missing_file_is_just_missing(tmp_path):
     with pytest.raises(FileNotFoundError):
         Learner.load(tmp_path / "nothing.npz")
+
+
+@pytest.mark.parametrize(
+    "header", ["{'descr': '<f8', 'fortran_order': False, 'shape': (3, ", "((((("]
+)
+def test_an_array_header_that_does_not_end_is_refused(tmp_path, header):
+    text = header.encode().ljust(117) + b"\n"
+    array = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(24)
+    path = tmp_path / "hostile.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("header.npy", array)
+    with pytest.raises(domkl.DataError, match="must hold a learner"):
+        domkl.Learner.load(path)
