@@ -68,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     learner.add_argument("--eta-g", metavar="G", type=float, help="of the Hedge (10)")
     learner.add_argument("--step", metavar="S", type=float, help="of the gradient ones (0.5)")
     learner.add_argument(
+        "--forget", metavar="F", type=float, help="of domkrls, below 1 to follow drift (1)"
+    )
+    learner.add_argument(
         "--bandwidth",
         metavar="B",
         type=float,
@@ -145,7 +148,8 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     from domkl.algorithms.baselines import Alone
     from domkl.algorithms.registry import ALGORITHMS
 
-    given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g, "step": args.step}
+    given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
+    given |= {"step": args.step, "forget": args.forget}
     given = {name: value for name, value in given.items() if value is not None}
     chosen: dict[str, Algorithm] = {}
     unused = set(given)

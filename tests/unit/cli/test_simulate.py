@@ -391,3 +391,12 @@ def test_a_closed_pipe_is_no_error(here):
         err = stream.read()
     assert process.wait(timeout=60) == 0
     assert "Traceback" not in err
+
+
+def test_forgetting_is_a_parameter_of_domkrls(here, capsys):
+    assert run("--algorithm", "domkrls", "--forget", "0.99", "--json") == 0
+    (result,) = json.loads(capsys.readouterr().out)["results"]
+    assert result["parameters"]["forget"] == 0.99
+    assert run("--algorithm", "domkrls", "--forget", "1.5") == 2
+    assert "forget must be" in capsys.readouterr().err
+    assert run("--algorithm", "domkl", "--forget", "0.9") == 2
