@@ -23,7 +23,9 @@ def which_learner(document: dict[str, Any], page: str) -> str:
     table = document["sections"][0]["tables"][0]
     versions = ", ".join(f"{name} {v}" for name, v in document["versions"].items())
     how = f"{document['trials']} trials, seed {document['seed']}, {versions}."
-    return page[: page.index(MARK)] + MARK + "\n" + table_markdown(table) + f"\n{how}\n"
+    figure = document["sections"][0]["figures"][0]
+    shown = f"![{figure['caption']}](images/which-learner/{figure['id']}.png)"
+    return f"{page[: page.index(MARK)]}{MARK}\n{table_markdown(table)}\n{how}\n\n{shown}\n"
 
 
 def main(folder: Path) -> None:

@@ -109,7 +109,7 @@ class Learner:
         return len(self.names)
 
     def learn(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn samples X (n, d), y (n,) one after the other. Should it fail, nothing changed."""
+        """Learn samples X (n, d), y (n,) one after the other. What is refused changes nothing."""
         rows, targets = self.checked(X), bounded("y", checks.samples("y", y, "n"))
         if len(targets) != len(rows):
             raise DataError(f"y must have {len(rows)} values as X has rows, got {len(targets)}")

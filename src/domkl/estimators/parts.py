@@ -101,3 +101,16 @@ def _restored(name: str, room: Any, arrays: Arrays) -> Any:
         if not is_like or not np.isfinite(values).all():
             raise DataError(f"{name}.{field} must be finite, of shape {empty.shape}")
     return type(room)(*found)
+
+
+def revived(cls: Callable[..., T], held: Parts, algorithm: Algorithm | None) -> tuple[T, Parts]:
+    """Make an estimator of its stored parameters, and give the parts of its learner.
+
+    An algorithm that is not domkl's own is not stored, and must be given.
+    """
+    params = dict(held.header["params"])
+    if algorithm is not None:
+        params["algorithm"] = None
+    values = {name: decode(value) for name, value in params.items()}
+    made = cls(**values | ({"algorithm": algorithm} if algorithm is not None else {}))
+    return made, Parts(held.header["learner"], held.arrays)

@@ -92,12 +92,7 @@ class _Online:
 
     @classmethod
     def _of_parts(cls, held: store.Parts, algorithm: Algorithm | None) -> Self:
-        params = dict(held.header["params"])
-        if algorithm is not None:
-            params["algorithm"] = None
-        made = cls(**{name: store.decode(value) for name, value in params.items()})
-        made.algorithm = algorithm or made.algorithm
-        learner = store.Parts(held.header["learner"], held.arrays)
+        made, learner = parts.revived(cls, held, algorithm)
         made.learner = parts.as_learner(Learner, learner, algorithm)
         return made
 
@@ -113,7 +108,7 @@ class _Online:
 
 
 class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
-    """Online regression with many kernels, in constant memory.
+    """Online regression with many kernels, in memory that samples do not make grow.
 
     Parameters
     ----------

@@ -88,17 +88,11 @@ class _Online(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
         """Read what `save` wrote; an algorithm that is not domkl's own must be given."""
-
         return parts.from_file(cls._kind(), path, lambda held: cls._of_parts(held, algorithm))
 
     @classmethod
     def _of_parts(cls, held: store.Parts, algorithm: Algorithm | None) -> Self:
-        params = dict(held.header["params"])
-        if algorithm is not None:
-            params["algorithm"] = None
-        made = cls(**{name: store.decode(value) for name, value in params.items()})
-        made.algorithm = algorithm or made.algorithm
-        learner = store.Parts(held.header["learner"], held.arrays)
+        made, learner = parts.revived(cls, held, algorithm)
         made._adopt(parts.as_learner(Learner, learner, algorithm))
         known = {name: store.decode(value) for name, value in held.header["known"].items()}
         if "feature_names_in_" in known:

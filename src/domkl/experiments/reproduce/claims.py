@@ -135,13 +135,18 @@ def _best_kernel(lab: Lab, made: Section) -> None:
     )
 
 
+def _finals(lab: Lab, works: list[Curves]) -> tuple[list[float], list[float]]:
+    """MSE and CV of each, times 100."""
+    mse, cv = ([100 * mean_of(lab[work], curve) for work in works] for curve in ("mse", "cv"))
+    return mse, cv
+
+
 def _little_impact(lab: Lab, made: Section) -> None:
     text = f"eta_l has little impact (we ask: largest over smallest MSE and CV at most {LITTLE})."
     names, most = lab.available(PANELS), 1.0
     rows: list[list[Cell]] = []
     for data in names:
-        kept = [lab[_eta_l(lab, data, eta_l)] for eta_l in ETA_L]
-        mse, cv = ([100 * mean_of(k, curve) for k in kept] for curve in ("mse", "cv"))
+        mse, cv = _finals(lab, [_eta_l(lab, data, eta_l) for eta_l in ETA_L])
         spread = max(mse) / min(mse), max(cv) / min(cv)
         rows.append([data, *mse, spread[0], *cv, spread[1]])
         most = max(most, *spread)
@@ -163,8 +168,7 @@ def _partitions(lab: Lab, made: Section) -> None:
     names, most = lab.available(REGRESSION), 1.0
     rows: list[list[Cell]] = []
     for data in names:
-        kept = [lab[_dealt(lab, data, partition)] for partition in PARTITIONS]
-        mse, cv = ([100 * mean_of(k, curve) for k in kept] for curve in ("mse", "cv"))
+        mse, cv = _finals(lab, [_dealt(lab, data, partition) for partition in PARTITIONS])
         rows.append([data, *mse, max(mse) / min(mse), *cv])
         most = max(most, max(mse) / min(mse))
     columns = [
