@@ -3,7 +3,9 @@
 DomklError
 ├── ParameterError (ValueError)   a parameter breaks its rule
 ├── DataError      (ValueError)   samples, tables or files that cannot be used
-└── GraphError     (ValueError)   a network that cannot be built, or does not suit the algorithm
+├── GraphError     (ValueError)   a network that cannot be built, or does not suit the algorithm
+├── WireError      (ValueError)   bytes that are no frame, or a frame that must not be heeded
+└── MeshError                     a mesh that cannot start or has failed
 
 One voice for every message: name, rule, value; then the remedy, where there is one.
 """
@@ -23,3 +25,11 @@ class DataError(DomklError, ValueError):
 
 class GraphError(DomklError, ValueError):
     """A network that cannot be built, or that does not suit the algorithm."""
+
+
+class WireError(DomklError, ValueError):
+    """Bytes that are no frame, or a frame that must not be heeded."""
+
+
+class MeshError(DomklError):
+    """A mesh that cannot start or has failed."""

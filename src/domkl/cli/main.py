@@ -1,7 +1,7 @@
 """`domkl`: find the command, run it, and turn every expected failure into one line and a code.
 
 Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 1 a claim failed,
-2 usage, 3 data, 130 interrupted.
+2 usage, 3 data, 4 mesh, 130 interrupted.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from pathlib import Path
 import domkl
 from domkl.cli import data, reproduce, simulate
 from domkl.cli.interrupts import Interrupts
-from domkl.errors import DataError, DomklError
+from domkl.errors import DataError, DomklError, MeshError
 
 COMMANDS = {"simulate": simulate, "reproduce": reproduce, "data": data}
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not isinstance(error, (DomklError, OSError)):
                 raise
             print(f"domkl: error: {error}", file=sys.stderr)
-            return 3 if isinstance(error, DataError) else 2
+            return 4 if isinstance(error, MeshError) else 3 if isinstance(error, DataError) else 2
 
 
 def entry() -> None:

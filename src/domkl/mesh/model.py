@@ -1,0 +1,138 @@
+"""The agreed model: what all learners of a mesh must have in common, and its fingerprint."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from domkl import checks
+from domkl.algorithms.base import Algorithm
+from domkl.core.features import RandomFeatures
+from domkl.errors import DataError, ParameterError
+from domkl.typing import Floats
+
+#: ways to say something of the network that a learner cannot hear from neighbors alone
+SERVED = ("total",)
+
+
+@dataclass(frozen=True)
+class Range:
+    """The declared range of an input or of the target; it is scaled to [0, 1]."""
+
+    name: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        is_sound = np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high
+        if not is_sound:
+            raise ParameterError(
+                f"range of {self.name} must be finite with low < high,"
+                f" got low {self.low!r}, high {self.high!r}"
+            )
+
+
+class Scaled(NamedTuple):
+    """Values on [0, 1], and how many were outside of their ranges."""
+
+    values: Floats
+    n_outside: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """Algorithm, features, ranges and number type: equal at every learner, or no exchange.
+
+    Parameters
+    ----------
+    outside : "clip" or "refuse"
+        What to do with a value outside of its range: move it to the end that is nearer, and count
+        it, or raise DataError.
+    """
+
+    algorithm: Algorithm
+    features: RandomFeatures
+    inputs: tuple[Range, ...]
+    target: Range
+    dtype: Literal["float64", "float32"] = "float64"
+    outside: Literal["clip", "refuse"] = "clip"
+
+    def __post_init__(self) -> None:
+        checks.choice("dtype", self.dtype, ("float64", "float32"))
+        checks.choice("outside", self.outside, ("clip", "refuse"))
+        name = type(self.algorithm).__name__
+        if any(delivery in SERVED for delivery in self.algorithm.exchange.values()):
+            raise ParameterError(f"algorithm must hear its neighbors alone, got {name}")
+        if self.algorithm.single_kernel and self.features.n_kernels != 1:
+            raise ParameterError(f"{name} takes one kernel, got {self.features.n_kernels}")
+        if len(self.inputs) != self.features.n_inputs:
+            raise ParameterError(
+                f"inputs must be {self.features.n_inputs} as the features have,"
+                f" got {len(self.inputs)}"
+            )
+
+    @cached_property
+    def parts(self) -> Mapping[str, str]:
+        """What must be equal, by name, as text: so that a difference can be told."""
+        algorithm: Any = self.algorithm
+        parameters = {each.name: repr(getattr(algorithm, each.name)) for each in fields(algorithm)}
+        ranges = "; ".join(f"{r.name} {r.low!r} {r.high!r}" for r in self.inputs)
+        return {
+            "algorithm": type(self.algorithm).__name__,
+            **parameters,
+            "kernels": str(self.features.n_kernels),
+            "frequencies": str(self.features.n_frequencies),
+            "features": self.features.fingerprint[:32],
+            "inputs": hashlib.sha256(ranges.encode()).hexdigest()[:32],
+            "target": f"{self.target.name} {self.target.low!r} {self.target.high!r}",
+            "numbers": self.dtype,
+        }
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """16 bytes: two models agree if and only if these do."""
+        text = "\n".join(f"{name} = {value}" for name, value in self.parts.items())
+        return hashlib.sha256(b"domkl-mesh-1\n" + text.encode()).digest()[:16]
+
+    def difference(self, parts: Mapping[str, str]) -> str:
+        """Tell what another's parts have otherwise; empty where nothing differs."""
+        names = [*self.parts, *(name for name in parts if name not in self.parts)]
+        return ", ".join(
+            f"{name} is {parts.get(name, 'absent')} there and {self.parts.get(name, 'absent')} here"
+            for name in names
+            if parts.get(name) != self.parts.get(name)
+        )
+
+    def scaled_inputs(self, x: Floats) -> Scaled:
+        """Inputs (d,) in their own units, scaled."""
+        return _scaled(x, self.inputs, self.outside)
+
+    def scaled_target(self, y: float) -> Scaled:
+        """A label, scaled: (1,)."""
+        return _scaled(np.array([y]), (self.target,), self.outside)
+
+    def target_of(self, y_hat: float) -> float:
+        """A scaled prediction in the target's own units."""
+        return self.target.low + y_hat * (self.target.high - self.target.low)
+
+    def error_of(self, mean_square: float) -> float:
+        """A scaled squared error in the target's own units, squared."""
+        return mean_square * (self.target.high - self.target.low) ** 2
+
+
+def _scaled(values: Floats, ranges: tuple[Range, ...], outside: str) -> Scaled:
+    if values.shape != (len(ranges),):
+        raise DataError(f"sample must have {len(ranges)} inputs, got {len(values)}")
+    low = np.array([each.low for each in ranges])
+    high = np.array([each.high for each in ranges])
+    is_outside = ~((values >= low) & (values <= high))
+    if not np.isfinite(values).all() or (outside == "refuse" and is_outside.any()):
+        k = int(np.argmax(~np.isfinite(values) | is_outside))
+        raise DataError(
+            f"{ranges[k].name} must be in {ranges[k].low!r} .. {ranges[k].high!r},"
+            f" got {float(values[k])!r}"
+        )
+    return Scaled((np.clip(values, low, high) - low) / (high - low), int(is_outside.sum()))
