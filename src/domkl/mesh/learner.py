@@ -93,6 +93,12 @@ class LocalLearner:
         theirs = predict_combined(rows, weights, z).y_hat
         return float(np.mean((theirs - y_hat) ** 2))
 
+    def learn(self, x: Floats, y: float) -> float:
+        """Learn a sample without neighbors; give what was said before."""
+        inputs, prediction = self.look(x)
+        self.merge(self.local_step(inputs, prediction, np.array([y]))[1], ())
+        return float(prediction.y_hat[0])
+
     def local_step(self, inputs: Inputs, prediction: Prediction, y: Floats) -> tuple[Any, Any]:
         """Learn a sample that was looked at; give the state and the message."""
         algorithm = self.model.algorithm

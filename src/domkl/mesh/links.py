@@ -29,7 +29,7 @@ class Timing(NamedTuple):
     """Seconds."""
 
     round_timeout: float = 1.0  # lockstep: a round ends after this, whoever is missing
-    resend_after: float = 0.2  # ask again for what has not come
+    resend_after: float = 0.1  # ask again for what has not come
     idle_after: float = 0.5  # without a sample for so long, follow the neighbors
     alive_every: float = 1.0  # say something at least so often
     silence: float = 4.0  # a neighbor not heard for so long is down
@@ -212,7 +212,8 @@ class Links:
         self.send(edge, Kind.HELLO, now, flags=flags, payload=encode_parts(self._model.parts))
 
     def _ask(self, edge: Edge, now: float) -> None:
-        edge.asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, self.timing.resend_after), 1)
+        shortest, longest = self.timing.resend_after, 4 * self.timing.resend_after
+        edge.asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, shortest), longest)
         edge.stats.n_asked += 1
         self.send(edge, Kind.ASK, now, round=edge.n_done + 1)
 
