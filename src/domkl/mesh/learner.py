@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.base import Inputs, Net, Prediction, Sizes, predict_combined
+from domkl.algorithms.base import Inputs, Net, Prediction, Sizes
 from domkl.core.exchange import neighbor_gap, neighbor_sum, weighted_mean
 from domkl.core.features import FeatureStack
+from domkl.core.predict import blend
 from domkl.errors import DataError
 from domkl.mesh.model import Model
 from domkl.mesh.wire import Layout, Offer
@@ -34,6 +35,7 @@ class LocalLearner:
         z, energy = model.features.empty(1, 1, model.dtype)
         self._z, self._energy = z[0], energy[0]
         self._room = z, energy
+        self._blend = np.empty_like(self._z)
         self.net = _net(0)
         self.state = self.first_state() if state is None else state
         self.gap_fields = [f for f, how in model.algorithm.exchange.items() if how == "gap"]
@@ -87,10 +89,8 @@ class LocalLearner:
         rows, function = self._rows.get("theta"), self.model.algorithm.function(self.state)
         if rows is None or not len(rows) or function is None:
             return None
-        shape = (len(rows), *inputs.z.shape[1:])
-        z = np.ascontiguousarray(np.broadcast_to(inputs.z, shape))
-        weights = np.ascontiguousarray(np.broadcast_to(function.weights, shape[:2]))
-        theirs = predict_combined(rows, weights, z).y_hat
+        blend(self._blend, inputs.z, function.weights)
+        theirs = rows.reshape(len(rows), -1) @ self._blend.ravel()
         return float(np.mean((theirs - y_hat) ** 2))
 
     def learn(self, x: Floats, y: float) -> float:

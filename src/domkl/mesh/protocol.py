@@ -228,8 +228,9 @@ class Protocol:
             if edge.is_due:
                 if not payload or self._layout.is_by_edge:
                     payload = self._layout.pack(message, i, len(links.opened))
+                    own = self._layout.unpack(payload)
                 frame = links.frame(edge, Kind.OFFER, edge.n_done + 1, flags, payload)
-                pair = edge.offer(self._layout.unpack(payload), frame, self._step)
+                pair = edge.offer(own, frame, self._step)
                 links.offered(edge, frame, now)
                 if pair is not None:
                     self.completed(edge, pair)

@@ -36,8 +36,8 @@ HEADER = struct.Struct("<2sBB16sQQQBBI")
 #: of anything but an offer, whose length the model says
 MAX_TEXT = 16_384
 MAX_NAME = 63
-#: of a message's field; a scaled function is of the order of 1
-MAX_NORM = 1e6
+#: largest number of a message's field; a scaled function is of the order of 1
+MAX_SIZE = 1e6
 #: of accumulated losses
 MAX_LOSS = 1e15
 DEGREE = struct.Struct("<I")
@@ -145,7 +145,7 @@ class Layout:
         self._by_edge = {f for f, how in algorithm.exchange.items() if how == "edge"}
         self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
         self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
-        self._limits = {f: MAX_LOSS if f == "loss" else MAX_NORM for f in example._fields}
+        self._limits = {f: MAX_LOSS if f == "loss" else MAX_SIZE for f in example._fields}
         sizes = {f: math.prod(shape) for f, shape in self._shapes.items()}
         self.n_bytes = DEGREE.size + sum(n * self._dtypes[f].itemsize for f, n in sizes.items())
         self._sizes = sizes
@@ -179,10 +179,8 @@ class Layout:
             raise WireError(f"offer must have {self.n_bytes} bytes, got {len(frame.payload)}")
         offer = self.unpack(frame.payload)
         for field, rows in offer.fields.items():
-            values = rows.ravel()
-            with np.errstate(over="ignore", invalid="ignore"):
-                norm = math.sqrt(float(np.dot(values, values)))
-            if not norm <= self._limits[field]:
-                rule = f"finite and of norm at most {self._limits[field]:g}"
-                raise WireError(f"{field} must be {rule}, got {norm:.3g}")
+            limit, low, high = self._limits[field], rows.min(), rows.max()  # NaN if a value is
+            if not (-limit <= low and high <= limit):
+                rule = f"finite and at most {limit:g} in size"
+                raise WireError(f"{field} must be {rule}, got {low:.3g} .. {high:.3g}")
         return offer._replace(is_idle=bool(frame.flags & IDLE))
