@@ -36,9 +36,9 @@ from domkl.mesh.events import (
 )
 from domkl.mesh.learner import LocalLearner
 from domkl.mesh.links import Links
-from domkl.mesh.links import Timing as Timing
 from domkl.mesh.measures import Measures
 from domkl.mesh.model import Model
+from domkl.mesh.timing import Timing as Timing
 from domkl.mesh.wire import IDLE, Kind, Offer
 from domkl.typing import Floats
 

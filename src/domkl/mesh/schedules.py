@@ -22,7 +22,7 @@ from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Gaussian
 from domkl.graphs.graph import Graph
 from domkl.mesh.model import Model, Range
-from domkl.mesh.protocol import Timing
+from domkl.mesh.protocol import Protocol, Timing
 from domkl.mesh.virtual import Weather, World
 from domkl.typing import Floats
 
@@ -127,7 +127,7 @@ def model(schedule: Schedule) -> Model:
     return Model(algorithm, features, inputs, Range("y", 0, 1))
 
 
-def play(schedule: Schedule) -> Outcome:
+def play(schedule: Schedule, host: type[Protocol] = Protocol) -> Outcome:
     """Run a schedule to its end, and then to rest."""
     x, y = stream(schedule)
     mode: Any = schedule.mode
@@ -141,6 +141,7 @@ def play(schedule: Schedule) -> Outcome:
         period=PERIOD,
         weather=schedule.weather,
         generator=rng.generator(schedule.seed, "weather"),
+        host=host,
     )
     healed, end = 1 + HEALED * N_ROUNDS * PERIOD, 1 + N_ROUNDS * PERIOD
     for fault in schedule.faults:
