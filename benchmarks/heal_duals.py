@@ -61,9 +61,8 @@ def main() -> None:
             outcome = play(schedule, host)
             row = outcome.error / calm, outcome.dual_sum, outcome.n_missing
             found[schedule.mode, name].append(row)
-    print(
-        f"{'mode':10} {'duals':8} {'runs':>5} {'error, mean':>12} {'worst':>8} {'dual sum, worst':>16}"
-    )
+    numbers = f"{'error, mean':>12} {'worst':>8} {'dual sum, worst':>16} {'lost samples':>13}"
+    print(f"{'mode':10} {'duals':8} {'runs':>5} {numbers}")
     for (mode, name), rows in sorted(found.items()):
         ratio, dual, missing = np.array(rows).T
         cells = f"{np.nanmean(ratio):12.3f} {np.nanmax(ratio):8.3g} {np.max(dual):16.1e}"
