@@ -14,7 +14,7 @@ LEVEL = {
     "errors": 0, "typing": 0, "rng": 0, "checks": 0,
     "core": 1, "graphs": 1, "data": 1, "metrics": 1,
     "algorithms": 2,
-    "sim": 3,
+    "sim": 3, "mesh": 3,
     "estimators": 4, "experiments": 4,
     "cli": 5,
 }  # fmt: skip
@@ -25,6 +25,17 @@ THIRD_PARTY = {
     "experiments": {"numpy", "matplotlib", "jinja2", "river"},
     "estimators": {"numpy", "scipy", "pandas", "river", "sklearn"},
     "cli": {"numpy", "tqdm"},
+    "mesh": {
+        "numpy",
+        "cryptography",
+        "fastapi",
+        "pydantic",
+        "starlette",
+        "uvicorn",
+        "prometheus_client",
+        "zenoh",
+        "aiomqtt",
+    },
 }
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 

@@ -1,0 +1,1 @@
+"""One process per learner: protocol, wire, transports, node."""
