@@ -55,6 +55,9 @@ class Kind(IntEnum):
     BYE = 6
 
 
+KINDS = {int(kind): kind for kind in Kind}
+
+
 class Frame(NamedTuple):
     """A frame, decoded; the payload is not looked into yet."""
 
@@ -84,10 +87,9 @@ def decode(data: bytes, max_payload: int) -> Frame:
     magic, version, kind, fingerprint, *numbers, n_name, n_payload = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION:
         raise WireError(f"frame must be of version {VERSION}, got {magic!r}, version {version}")
-    try:
-        kind = Kind(kind)
-    except ValueError:
-        raise WireError(f"kind must be known, got {kind}") from None
+    if kind not in KINDS:
+        raise WireError(f"kind must be known, got {kind}")
+    kind = KINDS[kind]
     limit = max_payload if kind is Kind.OFFER else MAX_TEXT
     if n_payload > limit or not 0 < n_name <= MAX_NAME:
         raise WireError(f"payload must be at most {limit} bytes, got {n_payload}; name {n_name}")
