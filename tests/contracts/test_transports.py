@@ -191,6 +191,34 @@ async def test_a_stopped_node_is_silent(net):
 
 
 @story
+async def test_to_stop_waits_for_no_neighbor(net):
+    a, b = await pair(net)
+    net.edge("a", "b").hold()
+    await wait_for(lambda: not a.send("b", bytes(10**6)))
+    stopping = asyncio.create_task(a.transport.stop())
+    await wait_for(stopping.done, 5)
+    net.edge("a", "b").release()
+    await wait_for(lambda: not b.up)
+
+
+@story
+async def test_a_callback_that_fails_stops_nothing(net):
+    a, b = await pair(net)
+    fault = ValueError("of the host")
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: told.append(fault))
+    b.transport._on_frame = lambda name, frame: b._on_frame(name, frame) if frame else fail(fault)
+    assert a.send("b", b"")
+    assert a.send("b", b"next")
+    await wait_for(lambda: b.heard("a") == [b"next"])
+    assert [each["exception"] for each in told] == [fault]
+
+
+def fail(fault):
+    raise fault
+
+
+@story
 async def test_what_was_sent_before_stop_arrives(net):
     a, b = await pair(net)
     for _ in range(4):
