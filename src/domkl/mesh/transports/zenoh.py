@@ -176,6 +176,7 @@ class ZenohTransport(Transport):
     def linked(self, name: str, is_up: bool) -> None:
         """A link came or went, with this name in its certificate."""
         self._links[name] += 1 if is_up else -1
+        self._early.pop(name, None)  # of an older link
         if self._router is not None:
             for neighbor in self.neighbors:
                 self._settle(neighbor)
