@@ -7,6 +7,7 @@ compressed, so that what is read is no larger than the file.
 import contextlib
 import io
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -71,8 +72,26 @@ def sound(kind: str) -> Iterator[None]:
 
 
 def write(path: str | Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all; it is on disk, name and all, when this returns."""
     path = Path(path)
     part = path.with_name(path.name + ".part")
-    part.write_bytes(data)
-    part.replace(path)
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk: of files made, renamed or removed."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
