@@ -98,7 +98,9 @@ def _timing(table: Mapping[str, Any]) -> Timing:
 def _range(key: str, row: Any) -> Range:
     row = _row(key, row, ("name", "low", "high"))
     name = _typed(f"{key}.name", row["name"], str)
-    return Range(name, *(_typed(f"{key}.{end}", row[end], float) for end in ("low", "high")))
+    ends = tuple(_typed(f"{key}.{end}", row[end], float) for end in ("low", "high"))
+    made: Range = checked(key, lambda ends: Range(name, *ends), ends)
+    return made
 
 
 def _members(rows: list[Any]) -> tuple[Member, ...]:
