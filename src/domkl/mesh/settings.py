@@ -222,30 +222,38 @@ def _check_members(config: MeshConfig) -> None:
             raise ParameterError(f"learners must have different names, got {name!r} twice")
         seen.add(name)
     taken: dict[tuple[str, int], str] = {}
-    for who, address in _addresses(config):
+    for who, machine, address in _addresses(config):
         if address.port == 0:
             raise ParameterError(f"{who} must have a port of 1 to 65535, got {str(address)!r}")
-        if address in taken:
+        if (machine, address.port) in taken:
             raise ParameterError(
                 f"{who} must have a port of its own, got {str(address)!r},"
-                f" which is {taken[address]}'s"
+                f" which is taken by {taken[machine, address.port]}"
             )
-        taken[address] = who
+        taken[machine, address.port] = who
+
+
+def _addresses(config: MeshConfig) -> Iterator[tuple[str, str, Address]]:
+    """Who listens, on which machine, and where; loopback is that of the learner's own machine."""
     for member in config.members:
-        is_wild = member.http.host in WILDCARDS or member.address.host in WILDCARDS
-        if is_wild and member.http.port == member.address.port:
+        here = member.address.host
+        if here in WILDCARDS:
             raise ParameterError(
-                f"http of {member.name} must have a port of its own, got {str(member.http)!r}"
-                f" beside the address {str(member.address)!r}"
+                f"address of {member.name} must be one that neighbors can dial,"
+                f" got {str(member.address)!r}"
             )
-
-
-def _addresses(config: MeshConfig) -> Iterator[tuple[str, Address]]:
-    for member in config.members:
-        yield f"address of {member.name}", member.address
-        yield f"http of {member.name}", member.http
+        here = "loopback" if is_loopback(here) else here
+        is_here = is_loopback(member.http.host) or member.http.host in WILDCARDS
+        yield f"address of {member.name}", here, member.address
+        yield f"http of {member.name}", here if is_here else member.http.host, member.http
     if config.router is not None:
-        yield "router", config.router
+        host = config.router.host
+        yield "router", "loopback" if is_loopback(host) else host, config.router
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _check_edges(config: MeshConfig) -> None:

@@ -120,18 +120,22 @@ WRONG = [
     (
         '"127.0.0.1:22001"',
         '"10.0.0.2:21000"',
-        "http of b must have a port of its own, got '10.0.0.2:21000', which is address of b's",
+        "http of b must have a port of its own, got '10.0.0.2:21000', which is taken by address of b",
     ),
     (
         '"127.0.0.1:22001"',
         '"0.0.0.0:21000"',
-        "http of b must have a port of its own, got '0.0.0.0:21000' beside the address"
-        " '10.0.0.2:21000'",
+        "http of b must have a port of its own, got '0.0.0.0:21000', which is taken by address of b",
     ),
     (
         '"10.0.0.2:21000"',
         '"10.0.0.1:21000"',
-        "address of b must have a port of its own, got '10.0.0.1:21000', which is address of a's",
+        "address of b must have a port of its own, got '10.0.0.1:21000', which is taken by address of a",
+    ),
+    (
+        '"10.0.0.2:21000"',
+        '"0.0.0.0:21000"',
+        "address of b must be one that neighbors can dial, got '0.0.0.0:21000'",
     ),
     (
         '"10.0.0.2:21000"',
@@ -232,6 +236,13 @@ def test_message_passing_takes_no_cycle():
     assert path.algorithm.needs_acyclic
     with pytest.raises(ParameterError, match=r"no cycle .* got 3 edges for 3 learners"):
         replace(path, edges=ring)
+
+
+def test_loopback_is_that_of_the_own_machine(tmp_path):
+    same = TABLE.replace("127.0.0.1:22001", "127.0.0.1:22000")
+    assert read(tmp_path, same).member("b").http == Address("127.0.0.1", 22000)
+    with pytest.raises(DataError, match=r"http of b .* '127.0.0.1:22000', which is taken by http of a"):
+        read(tmp_path, same.replace("10.0.0.1:", "localhost:").replace("10.0.0.2:21", "[::1]:23"))
 
 
 def test_neighbors_come_in_the_order_of_the_file():
