@@ -2,7 +2,7 @@
 
     DIR/mesh.toml                      the agreed file
     DIR/authority/ca.pem, ca.key       whoever has this key can join; keep it off the devices
-    DIR/<learner>/                     all that a device needs: mesh.toml, ca.pem, node.pem, node.key, token
+    DIR/<learner>/                     for its device: mesh.toml ca.pem node.pem node.key token
     DIR/<learner>/data/                what the node writes
     DIR/removed/                       folders of learners that were taken out
 
@@ -14,7 +14,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,9 +143,8 @@ def begin_authority(folder: Path) -> MeshConfig:
 def retire_authority(folder: Path) -> MeshConfig:
     """Stop believing the old authority; refused while a learner's certificate is of the old one."""
     config = _here(folder)
-    newest = certificates.authority_of(folder / AUTHORITY / certificates.CA)
     for name in config.names:
-        if certificates.authority_of(folder / name / certificates.NODE) != newest:
+        if not certificates.is_of_newest(folder / AUTHORITY, folder / name / certificates.NODE):
             raise ParameterError(
                 f"certificate of {name} must be of the new authority; rotate-keys first"
             )
@@ -203,15 +202,12 @@ def _check_free(name: str) -> None:
 
 def _check_here(folder: Path, member: Member) -> None:
     if not (folder / member.name).is_dir():
-        raise DataError(f"{folder / member.name} must hold the files of {member.name}; it is missing")
+        raise DataError(
+            f"{folder / member.name} must hold the files of {member.name}; it is missing"
+        )
 
 
 @contextlib.contextmanager
 def _draft(parent: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=".domkl-", dir=parent) as name:
         yield Path(name)
-
-
-def hosts_of(members: Iterable[Member]) -> tuple[str, ...]:
-    """Each host once, in order."""
-    return tuple(dict.fromkeys(each.address.host for each in members))

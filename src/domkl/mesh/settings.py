@@ -228,7 +228,7 @@ def _check_members(config: MeshConfig) -> None:
         if (machine, address.port) in taken:
             raise ParameterError(
                 f"{who} must have a port of its own, got {str(address)!r},"
-                f" which is taken by {taken[machine, address.port]}"
+                f" taken by {taken[machine, address.port]}"
             )
         taken[machine, address.port] = who
 

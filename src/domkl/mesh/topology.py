@@ -13,9 +13,9 @@ Edges = tuple[tuple[str, str], ...]
 
 def ring_with_chords(n_learners: int) -> Graph:
     """A ring, and chords to the opposite side: whoever fails, the others stay connected."""
-    ring = [(k, (k + 1) % n_learners) for k in range(n_learners) if n_learners > 2 or k + 1 < n_learners]
     half = n_learners // 2
-    return Graph.from_edges(n_learners, [*ring, *((k, k + half) for k in range(half) if half > 1)])
+    chords = [(k, k + half) for k in range(half)]  # of two or three learners, the ring has them
+    return Graph.from_edges(n_learners, [*Graph.ring(n_learners).edges.tolist(), *chords])
 
 
 def _grid(n_learners: int) -> Graph:
@@ -34,7 +34,9 @@ TOPOLOGIES: dict[str, Callable[[int], Graph]] = {
 }
 
 
-def named_edges(topology: str, names: Sequence[str], *, connect: float = 0.4, seed: int = 1) -> Edges:
+def named_edges(
+    topology: str, names: Sequence[str], *, connect: float = 0.4, seed: int = 1
+) -> Edges:
     """The edges of a named network; "random" joins each pair with probability ``connect``."""
     if topology == "random":
         graph = Graph.random(len(names), connect, seed=seed)
@@ -92,8 +94,8 @@ def members_at(
 def next_member(members: Sequence[Member], name: str, host: str) -> Member:
     """Addresses for one more learner: the next free ports of its host."""
     there = [each for each in members if each.address.host == host]
-    ports = [each.address.port for each in there], [each.http.port for each in there]
-    port, http_port = (max(p, default=first - 1) + 1 for p, first in zip(ports, (PORT, HTTP_PORT), strict=True))
+    port = max((each.address.port for each in there), default=PORT - 1) + 1
+    http_port = max((each.http.port for each in there), default=HTTP_PORT - 1) + 1
     http_host = members[0].http.host if members else "127.0.0.1"
     return Member(name, Address(host, port), Address(http_host, http_port))
 
