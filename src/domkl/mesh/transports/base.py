@@ -1,0 +1,174 @@
+"""What every transport does: move whole frames between neighbors that are who they say.
+
+The rules of this file
+----------------------
+- Every callback runs in the thread of the event loop, none inside `send`, none after `stop`.
+- `on_peer(j, True, ...)` comes before the first frame of j; up and down alternate.
+- A frame arrives whole or not at all, and in order while a connection lasts. Nothing is
+  acknowledged and nothing is sent again: that is the protocol's business.
+- Only listed neighbors are heard, each only for itself.
+- A neighbor that does not read costs a bounded buffer; then its frames are dropped.
+"""
+
+import dataclasses
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from domkl.errors import ParameterError
+
+MAX_FRAME = 16 * 2**20  # bytes
+NOT_A_NEIGHBOR = "not a neighbor"
+
+OnFrame = Callable[[str, bytes], None]  # (neighbor, frame)
+OnPeer = Callable[[str, bool, str], None]  # (neighbor, is_up, why)
+OnRefused = Callable[[str, str], None]  # (who, why): a stranger or a bad certificate
+
+
+class Address(NamedTuple):
+    """Where a node listens; port 0 lets the system choose one."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Address":
+        """Read `host:port`; an IPv6 host stands in brackets.
+
+        >>> Address.parse("[::1]:7447")
+        Address(host='::1', port=7447)
+        """
+        match = re.fullmatch(r"(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]]+)):(\d{1,5})", text, re.ASCII)
+        if match is None or int(match[3]) > 65535:
+            raise ParameterError(
+                f"address must be host:port with a port up to 65535, got {text!r}; "
+                "write an IPv6 host in brackets, as [::1]:7447"
+            )
+        return cls(match[1] or match[2], int(match[3]))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What passed between a node and one neighbor since it was listed; bytes without framing."""
+
+    sent: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    received_bytes: int = 0
+    dropped: int = 0
+
+
+def check_name(name: str) -> str:
+    """A node's name if it can stand in a certificate, a key and a path; else ParameterError."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
+        raise ParameterError(
+            f"name must be 1 to 63 of a-z, 0-9 and -, and not begin with -, got {name!r}"
+        )
+    return name
+
+
+class Transport(ABC):
+    """Moves frames between neighbors; knows nothing of learning.
+
+    Parameters
+    ----------
+    name : str
+        This node's name, as in its certificate.
+    neighbors : mapping of name to Address
+        Who may speak with this node, and where each listens.
+    max_frame : int, default=16 MiB
+        Bytes of the longest frame, checked on receipt before anything is allocated.
+    """
+
+    def __init__(
+        self, name: str, neighbors: Mapping[str, Address], *, max_frame: int = MAX_FRAME
+    ) -> None:
+        if max_frame < 1:
+            raise ParameterError(f"max_frame must be >= 1 byte, got {max_frame}")
+        self.name = check_name(name)
+        self.max_frame = max_frame
+        self.neighbors = self._checked(neighbors)
+        self._traffic = {neighbor: Traffic() for neighbor in self.neighbors}
+        self._up: set[str] = set()
+        self._is_open = False
+
+    @abstractmethod
+    async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
+        """Listen, look for the neighbors, and go on looking until `stop`."""
+
+    @abstractmethod
+    async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
+        """Change at run time who may speak; who is no longer listed is cut off."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """Close everything, within seconds whatever the neighbors do; again is harmless."""
+
+    @abstractmethod
+    def _transmit(self, neighbor: str, frame: bytes) -> bool:
+        """Hand a frame to a neighbor that is up; False: its buffer is full."""
+
+    def send(self, neighbor: str, frame: bytes) -> bool:
+        """Send without ever waiting; False: dropped, for it is not up or its buffer is full."""
+        if len(frame) > self.max_frame:
+            raise ParameterError(
+                f"frame must have at most {self.max_frame} bytes, got {len(frame)}"
+            )
+        traffic = self._traffic.get(neighbor)
+        if traffic is None:
+            return False
+        if neighbor not in self._up or not self._transmit(neighbor, frame):
+            traffic.dropped += 1
+            return False
+        traffic.sent += 1
+        traffic.sent_bytes += len(frame)
+        return True
+
+    def traffic(self) -> Mapping[str, Traffic]:
+        """Frames and bytes per neighbor, as they stand now."""
+        return {name: dataclasses.replace(each) for name, each in self._traffic.items()}
+
+    def _open(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
+        if self._is_open:
+            raise RuntimeError(f"transport of {self.name} is started already")
+        self._on_frame, self._on_peer, self._on_refused = on_frame, on_peer, on_refused
+        self._is_open = True
+
+    def _close(self) -> None:
+        self._is_open = False
+        self._up.clear()
+
+    def _list(self, neighbors: Mapping[str, Address]) -> None:
+        """Take a new list; those who stay keep their counts."""
+        self.neighbors = self._checked(neighbors)
+        old = self._traffic
+        self._traffic = {name: old.get(name) or Traffic() for name in self.neighbors}
+
+    def _checked(self, neighbors: Mapping[str, Address]) -> dict[str, Address]:
+        if self.name in neighbors:
+            raise ParameterError(f"neighbors must not hold the node itself, got {self.name!r}")
+        return {check_name(name): Address(*neighbors[name]) for name in sorted(neighbors)}
+
+    def _mark(self, neighbor: str, is_up: bool, why: str) -> None:
+        """Tell of a change, once; a node that is stopped tells nothing."""
+        if self._is_open and is_up != (neighbor in self._up):
+            (self._up.add if is_up else self._up.discard)(neighbor)
+            self._on_peer(neighbor, is_up, why)
+
+    def _receive(self, neighbor: str, frame: bytes) -> None:
+        """Deliver, if the neighbor is still one and up."""
+        if self._is_open and neighbor in self._up:
+            traffic = self._traffic.get(neighbor)
+            if traffic is not None:
+                traffic.received += 1
+                traffic.received_bytes += len(frame)
+                self._on_frame(neighbor, frame)
+
+    def _refuse(self, who: str, why: str) -> None:
+        if self._is_open:
+            self._on_refused(who, why)

@@ -1,0 +1,192 @@
+"""Transports within one event loop, for tests: no sockets, no clock, the same order every time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from domkl.errors import ParameterError
+from domkl.mesh.transports.base import (
+    MAX_FRAME,
+    NOT_A_NEIGHBOR,
+    Address,
+    OnFrame,
+    OnPeer,
+    OnRefused,
+    Transport,
+)
+
+Edge = tuple[str, str]  # from, to; a link is the edge in sorted order
+
+
+def _never(source: str, target: str, frame: bytes) -> bool:
+    return False
+
+
+class MemoryHub:
+    """The network of one test: who is there, what is cut, what waits.
+
+    Parameters
+    ----------
+    capacity : int, default=64
+        Frames that may wait on an edge, in one direction; more are dropped.
+    is_lost : callable, optional
+        Decides by (source, target, frame) whether the network loses a frame unnoticed.
+    """
+
+    def __init__(
+        self, *, capacity: int = 64, is_lost: Callable[[str, str, bytes], bool] = _never
+    ) -> None:
+        if capacity < 1:
+            raise ParameterError(f"capacity must be >= 1 frame, got {capacity}")
+        self.capacity, self.is_lost = capacity, is_lost
+        self._members: dict[str, MemoryTransport] = {}
+        self._links: dict[Edge, tuple[MemoryTransport, MemoryTransport]] = {}
+        self._refused: dict[Edge, tuple[MemoryTransport, MemoryTransport]] = {}
+        self._queues: dict[Edge, deque[bytes]] = {}
+        self._cut: set[frozenset[str]] = set()
+        self._held: set[Edge] = set()
+
+    def cut(self, a: str, b: str) -> None:
+        """Part two nodes; what was under way between them is lost."""
+        self._cut.add(frozenset((a, b)))
+        self._settle_soon()
+
+    def heal(self, a: str, b: str) -> None:
+        """Undo `cut`."""
+        self._cut.discard(frozenset((a, b)))
+        self._settle_soon()
+
+    def hold(self, source: str, target: str) -> None:
+        """Let the target read nothing of what the source sends."""
+        self._held.add((source, target))
+
+    def release(self, source: str, target: str) -> None:
+        """Undo `hold`: what waited arrives."""
+        self._held.discard((source, target))
+        for _ in self._queues.get((source, target), ()):
+            asyncio.get_running_loop().call_soon(self._deliver, (source, target))
+
+    def waiting(self, source: str, target: str) -> int:
+        """Frames that wait on an edge."""
+        return len(self._queues.get((source, target), ()))
+
+    def join(self, member: "MemoryTransport") -> None:
+        """Take a node in; a newer one of the same name replaces the older."""
+        if member.identity != member.name:
+            for name in member.neighbors:
+                if name in self._members:
+                    self._members[name]._refuse(member.identity, f"speaks for {member.name}")
+            return
+        self._members[member.name] = member
+        self._settle_soon()
+
+    def leave(self, member: "MemoryTransport") -> None:
+        """Forget a node."""
+        if self._members.get(member.name) is member:
+            del self._members[member.name]
+            self._settle_soon()
+
+    def transmit(self, source: str, target: str, frame: bytes) -> bool:
+        """Put a frame on its edge; False: the edge is full."""
+        queue = self._queues.get((source, target))
+        if queue is None or len(queue) >= self.capacity:
+            return False
+        if not self.is_lost(source, target, frame):
+            queue.append(frame)
+            if (source, target) not in self._held:
+                asyncio.get_running_loop().call_soon(self._deliver, (source, target))
+        return True
+
+    def _deliver(self, edge: Edge) -> None:
+        queue = self._queues.get(edge)
+        if queue and edge not in self._held:
+            frame = queue.popleft()
+            self._members[edge[1]]._receive(edge[0], frame)
+
+    def _settle_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._settle)
+
+    def _settle(self) -> None:
+        """Bring the links in line with who is there, who lists whom, and what is cut."""
+        wanted, refused = {}, {}
+        for a, node in sorted(self._members.items()):
+            for b in node.neighbors:
+                other = self._members.get(b)
+                if other is None or frozenset((a, b)) in self._cut:
+                    continue
+                if a not in other.neighbors:
+                    refused[a, b] = (node, other)
+                elif a < b:
+                    wanted[a, b] = (node, other)
+        gone = [edge for edge, ends in self._links.items() if wanted.get(edge) != ends]
+        new = [edge for edge, ends in wanted.items() if self._links.get(edge) != ends]
+        denied = [edge for edge, ends in refused.items() if self._refused.get(edge) != ends]
+        old, self._links, self._refused = self._links, wanted, refused
+        for edge in gone:
+            self._unlink(edge, old[edge])
+        for edge in new:
+            self._link(edge, wanted[edge])
+        for a, b in denied:
+            refused[a, b][1]._refuse(a, NOT_A_NEIGHBOR)
+
+    def _link(self, edge: Edge, ends: "tuple[MemoryTransport, MemoryTransport]") -> None:
+        (a, b), (first, second) = edge, ends
+        self._queues[a, b], self._queues[b, a] = deque(), deque()
+        first._mark(b, True, "linked")
+        second._mark(a, True, "linked")
+
+    def _unlink(self, edge: Edge, ends: "tuple[MemoryTransport, MemoryTransport]") -> None:
+        (a, b), (first, second) = edge, ends
+        del self._queues[a, b], self._queues[b, a]
+        first._mark(b, False, "connection lost")
+        second._mark(a, False, "connection lost")
+
+
+class MemoryTransport(Transport):
+    """A node on a `MemoryHub`.
+
+    Parameters
+    ----------
+    hub : MemoryHub
+    name, neighbors, max_frame
+        As in `Transport`; addresses are ignored.
+    identity : str, optional
+        The name that this node's certificate would carry; another than `name` is refused.
+    """
+
+    def __init__(
+        self,
+        hub: MemoryHub,
+        name: str,
+        neighbors: Mapping[str, Address],
+        *,
+        max_frame: int = MAX_FRAME,
+        identity: str | None = None,
+    ) -> None:
+        super().__init__(name, neighbors, max_frame=max_frame)
+        self.hub, self.identity = hub, identity or name
+
+    async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
+        """Join the hub."""
+        self._open(on_frame, on_peer, on_refused)
+        self.hub.join(self)
+
+    async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
+        """Change who may speak."""
+        self._list(neighbors)
+        self.hub._settle_soon()
+
+    async def stop(self) -> None:
+        """Leave the hub."""
+        if self._is_open:
+            self._close()
+            self.hub.leave(self)
+
+    def _transmit(self, neighbor: str, frame: bytes) -> bool:
+        return self.hub.transmit(self.name, neighbor, frame)
+
+    def _receive(self, neighbor: str, frame: bytes) -> None:
+        if len(frame) > self.max_frame:
+            self._refuse(neighbor, f"frame of {len(frame)} bytes, at most {self.max_frame} allowed")
+        else:
+            super()._receive(neighbor, frame)
