@@ -33,8 +33,6 @@ class Saved:
         Number in the journal of the last sample that is learned.
     state : Parts
         Of the protocol.
-    model : mapping
-        The agreed model's parts, by which a changed one is told.
     lags : array
         Of a series: the newest values up to the position, oldest first.
     rows : mapping
@@ -45,7 +43,6 @@ class Saved:
 
     position: int
     state: Parts
-    model: Mapping[str, str]
     lags: NDArray[Any]
     rows: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -121,7 +118,6 @@ def _parts(saved: Saved) -> Parts:
     header = {
         "position": saved.position,
         "state": saved.state.header,
-        "model": dict(saved.model),
         "rows": dict(saved.rows),
         "counts": dict(saved.counts),
     }
@@ -135,7 +131,6 @@ def _saved(parts: Parts) -> Saved:
     return Saved(
         position=int(header["position"]),
         state=Parts(dict(header["state"]), state),
-        model={str(name): str(value) for name, value in header["model"].items()},
         lags=arrays["lags"].astype(np.float64),
         rows={str(name): int(row) for name, row in header["rows"].items()},
         counts={str(name): int(n) for name, n in header["counts"].items()},

@@ -14,8 +14,7 @@ from domkl.mesh.checkpoint import NAMES, Checkpoints, Saved, next_epoch
 
 def saved(position):
     state = Parts({"learned": position}, {"theta": np.full(3, position, dtype=np.float32)})
-    model = {"algorithm": "DOMKL"}
-    return Saved(position, state, model, np.arange(2.0), {"a": 5}, {"outside": 1})
+    return Saved(position, state, np.arange(2.0), {"a": 5}, {"outside": 1})
 
 
 def test_what_is_saved_comes_back(tmp_path):
@@ -23,7 +22,6 @@ def test_what_is_saved_comes_back(tmp_path):
     found = Checkpoints(tmp_path).load()
     assert (found.position, found.rows, found.counts) == (7, {"a": 5}, {"outside": 1})
     assert found.state.header == {"learned": 7}
-    assert found.model == {"algorithm": "DOMKL"}
     assert found.state.arrays["theta"].dtype == np.float32
     np.testing.assert_array_equal(found.state.arrays["theta"], np.full(3, 7))
     np.testing.assert_array_equal(found.lags, [0.0, 1.0])
