@@ -14,6 +14,7 @@ The rules of this file
 import contextlib
 import errno
 import os
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,27 +62,19 @@ class Journal:
         self._recent: deque[tuple[int, str]] = deque()
         self._segments: list[Segment] = []
         self._failure: str | None = None
+        self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
         self._open()
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(each.size for each in self._segments)
+        return sum(each.size for each in tuple(self._segments))
 
     def append(self, entries: Sequence[Entry]) -> int:
         """Accept samples, all or none; give the number of the first, once all are on disk."""
-        if self._failure is not None:
-            raise MeshError(self._failure)
-        self._check_room()
-        first = self.last + 1
-        if not self._segments or self._segments[-1].size >= SEGMENT:
-            self._begin(first)
-        segment = self._segments[-1]
-        self._write(segment, frame(segment.salt, first, entries))
-        for number, entry in enumerate(entries, first):
-            self._note(segment, number, entry)
-        return first
+        with self._lock:
+            return self._append(entries)
 
     def after(self, number: int) -> Iterator[tuple[int, Floats]]:
         """Samples with greater numbers, in order."""
@@ -99,8 +92,9 @@ class Journal:
 
     def forget(self, number: int) -> None:
         """Delete files whose samples are all up to this one, and whose ids need no memory."""
-        while len(self._segments) > 1 and self._is_over(self._segments[0], number):
-            self._segments.pop(0).delete()
+        with self._lock:
+            while len(self._segments) > 1 and self._is_over(self._segments[0], number):
+                self._segments.pop(0).delete()
 
     def skip_to(self, number: int) -> None:
         """Begin after this number, where an empty journal belongs to a later checkpoint."""
@@ -116,6 +110,19 @@ class Journal:
         """Close the files; nothing is pending."""
         for segment in self._segments:
             segment.close()
+
+    def _append(self, entries: Sequence[Entry]) -> int:
+        if self._failure is not None:
+            raise MeshError(self._failure)
+        self._check_room()
+        first = self.last + 1
+        if not self._segments or self._segments[-1].size >= SEGMENT:
+            self._begin(first)
+        segment = self._segments[-1]
+        self._write(segment, frame(segment.salt, first, entries))
+        for number, entry in enumerate(entries, first):
+            self._note(segment, number, entry)
+        return first
 
     def _is_over(self, segment: Segment, number: int) -> bool:
         is_remembered = segment.n_ids and segment.last > self.last - REMEMBERED

@@ -20,9 +20,9 @@ REPEATED = 60.0  # seconds within which an equal alarm is counted and not writte
 logger = logging.getLogger("domkl.mesh")
 
 
-def event(name: str, level: int = logging.INFO, **facts: Any) -> None:
+def event(what: str, level: int = logging.INFO, /, **facts: Any) -> None:
     """Write a line: what happened, and the facts of it."""
-    logger.log(level, name, extra={"facts": facts})
+    logger.log(level, what, extra={"facts": facts})
 
 
 def configure(form: str, level: str, file: Path | None = None) -> logging.Handler:
