@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from domkl import checks
+from domkl.errors import DomklError
+from domkl.mesh import certificates
 
 FORMATS = ("text", "json")
 LEVELS = ("debug", "info", "warning", "error")
 ROTATED = 10 * 2**20  # bytes of a log file; five older ones are kept
 WARNED = timedelta(days=30)  # before a certificate expires
+DAY = 86400.0
 REPEATED = 60.0  # seconds within which an equal alarm is counted and not written
 
 logger = logging.getLogger("domkl.mesh")
@@ -101,6 +104,35 @@ def expiry_alarm(expires: datetime, now: datetime) -> str | None:
     days = (expires - now).days
     when = f"expires in {days} days" if days >= 0 else "has expired"
     return f"certificate {when}; renew it with domkl mesh rotate-keys"
+
+
+class CertificateWatch:
+    """Looks at a certificate once a day.
+
+    Attributes
+    ----------
+    expires : datetime or None
+        None before the first look, or where there is no certificate.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.expires: datetime | None = None
+        self._looked: float | None = None
+
+    def look(self, clock: float) -> None:
+        """Warn where it has not long to go; ``clock`` is any monotonic seconds."""
+        if self.path is None or (self._looked is not None and clock - self._looked < DAY):
+            return
+        self._looked = clock
+        try:
+            self.expires = certificates.expires(self.path)
+        except (DomklError, OSError) as error:
+            event("certificate", logging.ERROR, text=str(error))
+            return
+        text = expiry_alarm(self.expires, datetime.now(UTC))
+        if text is not None:
+            event("certificate", logging.WARNING, text=text, expires=self.expires.isoformat())
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
