@@ -203,6 +203,10 @@ class Node:
         except (DomklError, OSError) as error:
             event("reload refused", logging.ERROR, text=str(error))
 
+    def seconds_since(self, moment: float) -> float:
+        """By the clock that the protocol is told."""
+        return self._clock() - moment
+
     def state_parts(self) -> Parts:
         """The protocol's state, as a checkpoint would have it now."""
         assert self.protocol is not None
