@@ -1,7 +1,7 @@
 """What a node tells of itself: one JSON object, and metrics for Prometheus."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -189,7 +189,9 @@ def _counter(name: str, text: str, value: float) -> Metric:
     return CounterMetricFamily(f"domkl_{name}", text, value=value)
 
 
-def _by(name: str, text: str, labels: list[str], rows: list[tuple[tuple[str, ...], int]]) -> Metric:
+def _by(
+    name: str, text: str, labels: list[str], rows: Sequence[tuple[tuple[str, ...], int]]
+) -> Metric:
     made = CounterMetricFamily(f"domkl_{name}", text, labels=labels)
     for values, n in rows:
         made.add_metric(list(values), n)
