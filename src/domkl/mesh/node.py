@@ -14,7 +14,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from domkl.archive import Parts
 from domkl.errors import DataError, DomklError, MeshError
@@ -31,9 +30,10 @@ from domkl.mesh.events import (
     Sample,
     Send,
     Tick,
-)
+)  # fmt: skip
 from domkl.mesh.home import Home
-from domkl.mesh.intake import Intake
+from domkl.mesh.intake import Intake, QueueFullError
+from domkl.mesh.journal import JournalFullError
 from domkl.mesh.ledger import Ledger
 from domkl.mesh.protocol import Protocol, Snapshot, Timing
 from domkl.mesh.samples import Prepared
@@ -46,6 +46,8 @@ from domkl.typing import Floats
 TICK = 0.05  # seconds
 BITE = 0.002  # seconds of learning before others are heard
 AHEAD = 32  # samples that the protocol holds, at most
+INVALID = "invalid"  # why a sample was not accepted; or:
+REASONS: dict[type[Exception], str] = {QueueFullError: "queue full", JournalFullError: "disk full"}
 MAX_REASONS = 50  # kinds of refusals told apart
 
 
@@ -126,13 +128,9 @@ class Node:
         )
         ledger.state = None
         if self.transport is not None:
-            try:
-                await self.transport.start(self._on_frame, self._on_peer, self._on_refused)
-            except OSError as error:
-                raise MeshError(f"cannot listen at {home.member.address}: {error}") from None
+            await self._start(self.transport)
         self._ticker = asyncio.create_task(self._tick())
-        event("ready", learner=home.name, epoch=epoch, learned=self.protocol.learned,
-              waiting=ledger.n_waiting, neighbors=len(home.neighbors))  # fmt: skip
+        event("ready", learner=home.name, epoch=epoch, learned=ledger.position)
         self._pump()
 
     async def wait(self) -> None:
@@ -167,7 +165,7 @@ class Node:
         try:
             return await self.intake.accept(items)
         except MeshError as error:
-            self.rejected[type(error).__name__] += len(items)
+            self.rejected[REASONS.get(type(error), "failed")] += len(items)
             if type(error) is MeshError:  # the journal cannot be written any more
                 self._fail(error)
             raise
@@ -188,12 +186,10 @@ class Node:
             difference = home.config.model().difference(self.ledger.desk.model.parts)
             if difference or home.name != self.home.name:
                 raise DataError(f"the model of a running mesh cannot change; {difference}")
-            same = replace(home.config, members=self.home.config.members,
-                           edges=self.home.config.edges)  # fmt: skip
-            if same != self.home.config:
-                event("reload", logging.WARNING, text="restart to take over more than edges")
             if self.transport is not None:
-                self.transport.reload()
+                reloaded = self.transport.reload()
+                if reloaded is not None:
+                    await reloaded
                 await self.transport.set_neighbors(home.neighbors)
             elif home.neighbors:
                 raise DataError("node has no certificate; restart it with one to have neighbors")
@@ -211,6 +207,15 @@ class Node:
         """The protocol's state, as a checkpoint would have it now."""
         assert self.protocol is not None
         return Parts(*self.protocol.snapshot())
+
+    async def _start(self, transport: Transport) -> None:
+        try:
+            await transport.start(self._on_frame, self._on_peer, self._on_refused)
+        except DomklError:
+            raise
+        except Exception as error:  # each transport has errors of its own
+            where = self.home.member.address
+            raise MeshError(f"cannot listen for neighbors at {where}: {error}") from None
 
     def _room(self) -> int:
         return self.home.config.queue - self.ledger.n_waiting
