@@ -17,20 +17,8 @@ from collections.abc import Callable, Sequence
 
 from domkl.archive import Parts
 from domkl.errors import DataError, DomklError, MeshError
+from domkl.mesh import events
 from domkl.mesh.checkpoint import Saved, next_epoch
-from domkl.mesh.events import (
-    Checkpoint,
-    Effect,
-    Event,
-    Neighbors,
-    PeerDown,
-    PeerUp,
-    Predicted,
-    Received,
-    Sample,
-    Send,
-    Tick,
-)  # fmt: skip
 from domkl.mesh.home import Home
 from domkl.mesh.intake import Intake, QueueFullError
 from domkl.mesh.journal import JournalFullError
@@ -152,7 +140,7 @@ class Node:
         await self.intake.close()
         if self.protocol is not None and self._failure is None:
             self._carry_out(self.protocol.leave())
-            self._carry_out(self.protocol.handle(Tick(), self._clock()))
+            self._carry_out(self.protocol.handle(events.Tick(), self._clock()))
             await self.saver.wait()
             self.saver.begin(self._snapshot())
         await self.saver.wait()
@@ -194,7 +182,7 @@ class Node:
             elif home.neighbors:
                 raise DataError("node has no certificate; restart it with one to have neighbors")
             self.home, self.certificate = home, CertificateWatch(home.certificate)
-            self._handle(Neighbors(tuple(home.neighbors)))
+            self._handle(events.Neighbors(tuple(home.neighbors)))
             event("reloaded", neighbors=", ".join(home.neighbors))
         except (DomklError, OSError) as error:
             event("reload refused", logging.ERROR, text=str(error))
@@ -225,18 +213,18 @@ class Node:
         self._pump()
 
     def _on_frame(self, peer: str, frame: bytes) -> None:
-        self._handle(Received(peer, frame))
+        self._handle(events.Received(peer, frame))
 
     def _on_peer(self, peer: str, is_up: bool, why: str) -> None:
         event("peer", peer=peer, up=is_up, why=why)
-        self._handle(PeerUp(peer) if is_up else PeerDown(peer))
+        self._handle(events.PeerUp(peer) if is_up else events.PeerDown(peer))
 
     def _on_refused(self, who: str, why: str) -> None:
         known = why in self.refused or len(self.refused) < MAX_REASONS
         self.refused[why if known else "other"] += 1
         self._alarm("refused", who, why)
 
-    def _handle(self, happened: Event) -> None:
+    def _handle(self, happened: events.Event) -> None:
         """Tell the protocol, and do what it asks for."""
         if self.protocol is None or self._stop.is_set():
             return
@@ -244,17 +232,17 @@ class Node:
             self._carry_out(self.protocol.handle(happened, self._clock()))
         except Exception as error:
             self._fail(error)
-        if not isinstance(happened, Sample):
+        if not isinstance(happened, events.Sample):
             self._pump()
 
-    def _carry_out(self, effects: Sequence[Effect]) -> None:
+    def _carry_out(self, effects: Sequence[events.Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, events.Send):
                 if self.transport is not None:
                     self.transport.send(effect.peer, effect.data)
-            elif isinstance(effect, Predicted):
+            elif isinstance(effect, events.Predicted):
                 self.ledger.learned(effect.number)
-            elif isinstance(effect, Checkpoint):
+            elif isinstance(effect, events.Checkpoint):
                 if not self.saver.is_busy:  # else the next one will do
                     self.saver.begin(self._snapshot())
             else:
@@ -284,7 +272,7 @@ class Node:
 
     async def _tick(self) -> None:
         while True:
-            self._handle(Tick())
+            self._handle(events.Tick())
             self.certificate.look(self._clock())
             await asyncio.sleep(TICK)
 
