@@ -15,7 +15,7 @@ import asyncio
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -130,6 +130,10 @@ class Transport(ABC):
         traffic.sent += 1
         traffic.sent_bytes += len(frame)
         return True
+
+    def reload(self) -> Awaitable[None] | None:
+        """Read the certificates again, where there are any; await what is given."""
+        return None
 
     def traffic(self) -> Mapping[str, Traffic]:
         """Frames and bytes per neighbor, as they stand now."""
