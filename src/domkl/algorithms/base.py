@@ -102,6 +102,8 @@ class Algorithm(ABC):
     needs_acyclic: bool = False
     #: looks at z, and not at x alone; features that nobody looks at are not made
     uses_features: bool = True
+    #: fields of the state with one row per directed edge instead of one per learner
+    by_edge: tuple[str, ...] = ()
     #: the loss it learns by, where labels must suit it
     loss: Loss | None = None
 
@@ -127,6 +129,20 @@ class Algorithm(ABC):
     @abstractmethod
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
         """Take in what was heard."""
+
+    def idle_step(self, state: Any, net: Net) -> tuple[Any, Any] | None:
+        """Go without a sample, and say what neighbors should hear: so a learner follows them.
+
+        None where the algorithm cannot; such a learner is silent until it has a sample.
+        """
+        return None
+
+    def amend(self, state: Any, gaps: Mapping[str, Array], net: Net) -> Any:
+        """Give the state as if the fields delivered as "gap" had been heard with these, too.
+
+        What sums of gaps do not stay in needs no amendment.
+        """
+        return state
 
     def leave(self, state: Any) -> Any:
         """Give the state of learners that leave their network, without what ties them to it."""

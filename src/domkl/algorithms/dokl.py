@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from domkl.algorithms.base import (
     Sizes,
     predict_by_kernel,
 )
-from domkl.core.laws import ADMM, Chain, consensus_local, consensus_merge, no_fits
+from domkl.algorithms.consensus import amended, consensus_chain, untied
+from domkl.core.laws import Chain, consensus_local, consensus_merge
 from domkl.core.losses import Loss, Squared, check_loss
 from domkl.typing import Array, Floats
 
@@ -92,9 +93,18 @@ class DOKL(Algorithm):
         consensus_merge(self.chain(state), heard.theta, net.degree)
         return state
 
+    def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
+        """Solve (11) without its loss: step to the center."""
+        np.copyto(state.theta, state.center)
+        return state, Message(state.theta)
+
+    def amend(self, state: State, gaps: Mapping[str, Array], net: Net) -> State:
+        """Let λ have heard these, too."""
+        return amended(self, state, gaps["theta"], net)
+
     def leave(self, state: State) -> State:
         """Without λ, which would push θ on for ever; the center is θ then."""
-        return state._replace(dual=np.zeros_like(state.dual), center=state.theta.copy())
+        return untied(state)
 
     def function(self, state: State) -> Function:
         """θ, with weight 1."""
@@ -104,47 +114,3 @@ class DOKL(Algorithm):
         """DOMKL with one kernel; the account of its losses is not kept."""
         weights = np.ones(state.theta.shape[:2])
         return consensus_chain(self, *state, np.zeros_like(weights), weights, eta_g=1.0)
-
-
-class ConsensusParams(Protocol):
-    """Parameters of (11) and (12)."""
-
-    @property
-    def rho(self) -> float:
-        """ρ."""
-
-    @property
-    def eta_l(self) -> float:
-        """η_l."""
-
-    @property
-    def loss(self) -> Loss:
-        """ℓ."""
-
-
-def consensus_chain(
-    params: ConsensusParams,
-    theta: Array,
-    dual: Array,
-    center: Array,
-    loss: Floats,
-    weights: Floats,
-    *,
-    eta_g: float,
-) -> Chain:
-    """The ADMM family of core/laws.py."""
-    return Chain(
-        ADMM,
-        theta,
-        dual,
-        center,
-        loss,
-        weights,
-        rho=float(params.rho),
-        eta_l=float(params.eta_l),
-        step=0.0,
-        eta_g=float(eta_g),
-        kind=params.loss.kind,
-        shape=float(params.loss.shape),
-        fits=no_fits(theta.dtype),
-    )

@@ -18,7 +18,7 @@ from domkl.algorithms.base import (
     predict_combined,
     uniform,
 )
-from domkl.algorithms.dokl import consensus_chain
+from domkl.algorithms.consensus import amended, consensus_chain, untied
 from domkl.core.hedge import pass_messages
 from domkl.core.laws import Chain, consensus_local, consensus_merge, weigh
 from domkl.core.losses import Loss, Squared, check_loss
@@ -49,8 +49,7 @@ class DOMKL(Algorithm):
 
     Parameters
     ----------
-    rho, eta_l, loss
-        As in `DOKL`.
+    rho, eta_l, loss : as in `DOKL`
     eta_g : float
         η_g, the temperature of the Hedge: large is slow to choose.
     weights : "neighbors" or "message-passing"
@@ -82,6 +81,11 @@ class DOMKL(Algorithm):
         return self.weights == "message-passing"
 
     @property
+    def by_edge(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What each neighbor said last."""
+        return ("inbox",) if self.needs_acyclic else ()
+
+    @property
     def exchange(self) -> Mapping[str, Delivery]:
         """θ as the sum of gaps to the neighbors, losses summed; messages go by edge."""
         return {"theta": "gap", "loss": "edge" if self.needs_acyclic else "sum"}
@@ -89,8 +93,7 @@ class DOMKL(Algorithm):
     def init(self, sizes: Sizes) -> State:
         """All zero, and equal weights."""
         theta, dual, center = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(3))
-        n_messages = sizes.n_edges if self.needs_acyclic else 0
-        inbox = np.zeros((n_messages, sizes.n_kernels))
+        inbox = np.zeros((sizes.n_edges if self.needs_acyclic else 0, sizes.n_kernels))
         return State(theta, dual, center, np.zeros(sizes.weights), uniform(sizes), inbox)
 
     def predict(self, state: State, inputs: Inputs) -> Prediction:
@@ -101,14 +104,15 @@ class DOMKL(Algorithm):
         self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[State, Message]:
         """Solve (11) for every kernel and add its loss to the account (15)."""
-        f = prediction.by_kernel
-        chain = self._chain(state)
-        consensus_local(chain, inputs.z, inputs.energy, f, y, net.degree)
+        consensus_local(self._chain(state), *inputs[1:], prediction.by_kernel, y, net.degree)
+        return self._said(state, net)
+
+    def _said(self, state: State, net: Net) -> tuple[State, Message]:
         if not self.needs_acyclic:
             return state, Message(state.theta, state.loss)
-        outbox, heard = np.empty_like(state.inbox), np.empty_like(state.loss)
+        outbox, heard = (np.empty_like(values) for values in (state.inbox, state.loss))
         pass_messages(outbox, heard, state.loss, state.inbox, net.indptr)
-        weigh(chain, heard)
+        weigh(self._chain(state), heard)
         return state, Message(state.theta, outbox)
 
     def merge(self, state: State, heard: Message, net: Net) -> State:
@@ -121,9 +125,18 @@ class DOMKL(Algorithm):
             weigh(chain, heard.loss)
         return state
 
+    def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
+        """Solve (11) without its loss, for every kernel."""
+        np.copyto(state.theta, state.center)
+        return self._said(state, net)
+
+    def amend(self, state: State, gaps: Mapping[str, Array], net: Net) -> State:
+        """Let λ have heard these, too."""
+        return amended(self, state, gaps["theta"], net)
+
     def leave(self, state: State) -> State:
         """Without λ, which would push θ on for ever; the center is θ then."""
-        return state._replace(dual=np.zeros_like(state.dual), center=state.theta.copy())
+        return untied(state)
 
     def function(self, state: State) -> Function:
         """θ and q."""

@@ -129,6 +129,10 @@ class DOMKRLS(Algorithm):
         least_squares_merge(self.chain(state), heard.theta, heard.loss)
         return state
 
+    def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
+        """Say again what the means are."""
+        return state, Message(state.theta, state.loss)
+
     def function(self, state: State) -> Function:
         """What predicts."""
         return Function(state.combined, state.weights)

@@ -83,6 +83,11 @@ class RFFDOKL(Algorithm):
         diffusion_merge(self.chain(state), heard.theta)
         return state
 
+    def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
+        """θ = ψ."""
+        np.copyto(state.theta, state.combined)
+        return state, Message(state.theta)
+
     def function(self, state: State) -> Function:
         """ψ, with weight 1."""
         return Function(state.combined, np.ones(state.combined.shape[:2]))

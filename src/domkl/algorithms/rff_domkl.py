@@ -89,6 +89,11 @@ class RFFDOMKL(Algorithm):
         weigh(chain, heard.loss)
         return state
 
+    def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
+        """θ = ψ."""
+        np.copyto(state.theta, state.combined)
+        return state, Message(state.theta, state.loss)
+
     def function(self, state: State) -> Function:
         """ψ and q."""
         return Function(state.combined, state.weights)

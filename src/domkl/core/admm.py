@@ -107,6 +107,23 @@ def heard_dual_step(
         _ascend(dual[k], center[k], theta[k], gap, real(rho / 2), compliance)
 
 
+@sweep
+def dual_amendment(
+    dual: Array, center: Array, gap: Array, degree: Floats, eta_l: float, rho: float
+) -> None:
+    """Change the duals, and the centers with them, as if this gap had been heard in the past, too.
+
+    λ⁺ = λ − ρ/2 gap: what a host does where an exchange was completed late, or is to be undone.
+    ``dual`` and ``center`` (K, P, D) are written; ``gap`` (K, P, D), ``degree`` (K,).
+    """
+    dual, center, gap = lines(dual), lines(center), lines(gap)
+    real = dual.dtype.type
+    for k in range(len(dual)):
+        compliance = real(1 / (eta_l + rho * degree[k]))
+        shifted(dual[k], dual[k], gap[k], real(-rho / 2))
+        shifted(center[k], center[k], gap[k], real(rho / 2) * compliance)
+
+
 @row
 def _ascend(
     dual: Array, center: Array, theta: Array, gap: Array, half_rho: Number, compliance: Number

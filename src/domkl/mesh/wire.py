@@ -1,0 +1,188 @@
+"""Frames ↔ bytes: versioned, length-limited, total: any bytes decode or raise WireError.
+
+A frame is a header, the sender's name and a payload, little-endian throughout:
+
+    magic "dk" | version | kind | fingerprint (16) | from_epoch | to_epoch | round | flags |
+    length of the name | length of the payload | name | payload
+
+``from_epoch`` is the sender's number for this edge, ``to_epoch`` the receiver's as the sender knows
+it; both together are the edge's epoch. What is in the payload depends on the kind:
+
+    HELLO   the parts of the sender's model as JSON; flag 1: its end of the edge is open
+    OFFER   the sender's number of neighbors, then its message, as `Layout` says; flag 2: it had no
+            sample
+    ASK     nothing: send offer ``round`` again
+    ALIVE   nothing
+    REFUSE  why, as text
+    BYE     nothing: the sender leaves
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domkl.algorithms.base import Algorithm
+from domkl.errors import WireError
+from domkl.typing import Array
+
+MAGIC, VERSION = b"dk", 1
+HEADER = struct.Struct("<2sBB16sQQQBBI")
+#: of anything but an offer, whose length the model says
+MAX_TEXT = 16_384
+MAX_NAME = 63
+#: of a message's field; a scaled function is of the order of 1
+MAX_NORM = 1e6
+#: of accumulated losses
+MAX_LOSS = 1e15
+DEGREE = struct.Struct("<I")
+OPEN, IDLE = 1, 2  # flags
+
+
+class Kind(IntEnum):
+    """What a frame is for."""
+
+    HELLO = 1
+    OFFER = 2
+    ASK = 3
+    ALIVE = 4
+    REFUSE = 5
+    BYE = 6
+
+
+class Frame(NamedTuple):
+    """A frame, decoded; the payload is not looked into yet."""
+
+    kind: Kind
+    fingerprint: bytes
+    sender: str
+    from_epoch: int
+    to_epoch: int
+    round: int = 0
+    flags: int = 0
+    payload: bytes | memoryview = b""
+
+
+def encode(frame: Frame) -> bytes:
+    """Give a frame as bytes."""
+    name = frame.sender.encode()
+    numbers = frame.from_epoch, frame.to_epoch, frame.round, frame.flags
+    lengths = len(name), len(frame.payload)
+    head = HEADER.pack(MAGIC, VERSION, frame.kind, frame.fingerprint, *numbers, *lengths)
+    return b"".join((head, name, frame.payload))
+
+
+def decode(data: bytes, max_payload: int) -> Frame:
+    """Read what `encode` wrote; WireError for whatever else."""
+    if len(data) < HEADER.size:
+        raise WireError(f"frame must have at least {HEADER.size} bytes, got {len(data)}")
+    magic, version, kind, fingerprint, *numbers, n_name, n_payload = HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION:
+        raise WireError(f"frame must be of version {VERSION}, got {magic!r}, version {version}")
+    try:
+        kind = Kind(kind)
+    except ValueError:
+        raise WireError(f"kind must be known, got {kind}") from None
+    limit = max_payload if kind is Kind.OFFER else MAX_TEXT
+    if n_payload > limit or not 0 < n_name <= MAX_NAME:
+        raise WireError(f"payload must be at most {limit} bytes, got {n_payload}; name {n_name}")
+    if len(data) != HEADER.size + n_name + n_payload:
+        raise WireError(f"frame must be as long as it says, got {len(data)} bytes")
+    start = HEADER.size + n_name
+    try:
+        sender = data[HEADER.size : start].decode()
+    except UnicodeDecodeError:
+        raise WireError("sender must be a name in UTF-8") from None
+    from_epoch, to_epoch, round, flags = numbers
+    payload = memoryview(data)[start:]
+    return Frame(kind, fingerprint, sender, from_epoch, to_epoch, round, flags, payload)
+
+
+def encode_parts(parts: Mapping[str, str]) -> bytes:
+    """A model's parts as the payload of a HELLO; what is too long is cut."""
+    return json.dumps({name: value[:200] for name, value in parts.items()}).encode()
+
+
+def decode_parts(payload: bytes | memoryview) -> dict[str, str]:
+    """Read them; a peer's texts are cut and stripped of what could garble a log."""
+    try:
+        found = json.loads(bytes(payload))
+    except (ValueError, RecursionError):
+        raise WireError("parts must be JSON") from None
+    if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
+        raise WireError("parts must be an object of texts")
+    return {printable(name)[:60]: printable(value)[:200] for name, value in found.items()}
+
+
+def decode_text(payload: bytes | memoryview) -> str:
+    """A peer's words, fit for a log."""
+    return printable(bytes(payload).decode(errors="replace"))[:500]
+
+
+def printable(text: str) -> str:
+    """Without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+class Offer(NamedTuple):
+    """A message of one learner to one neighbor, and how many neighbors it has."""
+
+    degree: int
+    fields: dict[str, NDArray[Any]]  # each with one row
+    is_idle: bool = False
+
+
+class Layout:
+    """How a message of this algorithm lies in the payload of an offer."""
+
+    def __init__(self, algorithm: Algorithm, example: Any) -> None:
+        """Take sizes from a message, whatever its number of rows."""
+        self._by_edge = {f for f, how in algorithm.exchange.items() if how == "edge"}
+        self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
+        self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
+        self._limits = {f: MAX_LOSS if f == "loss" else MAX_NORM for f in example._fields}
+        sizes = {f: math.prod(shape) for f, shape in self._shapes.items()}
+        self.n_bytes = DEGREE.size + sum(n * self._dtypes[f].itemsize for f, n in sizes.items())
+        self._sizes = sizes
+
+    @property
+    def is_by_edge(self) -> bool:
+        """Whether neighbors are told different things."""
+        return bool(self._by_edge)
+
+    def pack(self, message: Any, edge: int, degree: int) -> bytes:
+        """Give what the neighbor at this edge shall hear."""
+        parts = [DEGREE.pack(degree)]
+        for field in self._shapes:
+            rows: Array = getattr(message, field)
+            row = rows[edge if field in self._by_edge else 0]
+            parts.append(row.astype(self._dtypes[field], copy=False).tobytes())
+        return b"".join(parts)
+
+    def unpack(self, payload: bytes | memoryview) -> Offer:
+        """Read an offer of one's own, or one that `heard` looks through."""
+        degree, at, fields = DEGREE.unpack_from(payload)[0], DEGREE.size, {}
+        for field, shape in self._shapes.items():
+            values = np.frombuffer(payload, self._dtypes[field], self._sizes[field], at)
+            fields[field] = values.reshape(1, *shape)
+            at += values.nbytes
+        return Offer(degree, fields)
+
+    def heard(self, frame: Frame) -> Offer:
+        """Read a neighbor's offer; refuse wrong sizes, what is not finite, and absurd norms."""
+        if len(frame.payload) != self.n_bytes:
+            raise WireError(f"offer must have {self.n_bytes} bytes, got {len(frame.payload)}")
+        offer = self.unpack(frame.payload)
+        for field, rows in offer.fields.items():
+            values = rows.ravel()
+            with np.errstate(over="ignore", invalid="ignore"):
+                norm = math.sqrt(float(np.dot(values, values)))
+            if not norm <= self._limits[field]:
+                rule = f"finite and of norm at most {self._limits[field]:g}"
+                raise WireError(f"{field} must be {rule}, got {norm:.3g}")
+        return offer._replace(is_idle=bool(frame.flags & IDLE))
