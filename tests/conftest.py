@@ -1,4 +1,4 @@
-"""Shared settings: a Hypothesis profile that repeats itself, and the oracle on the path."""
+"""Shared settings: a Hypothesis profile that repeats itself, the oracle and helpers on the path."""
 
 import os
 import sys
@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent / "oracle"))
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 settings.register_profile(
     "domkl",

@@ -96,7 +96,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made["status"].add_argument("--json", action="store_true", help="print one JSON object")
     made["add"].add_argument("name", metavar="NAME", help="of the new learner")
     made["add"].add_argument("--edges", metavar="A-B,...", required=True, help="to whom")
-    made["add"].add_argument("--host", metavar="H", help="where it will run (default: as the first)")
+    made["add"].add_argument(
+        "--host", metavar="H", help="where it will run (default: as the first)"
+    )
     made["remove"].add_argument("name", metavar="NAME", help="of the learner")
     made["remove"].add_argument(
         "--edges", metavar="A-B,...", default="", help="new ones, between those it held together"
@@ -135,7 +137,9 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--input", metavar="NAME:LOW:HIGH", action="append", default=[], help="repeatable"
     )
-    data.add_argument("--lags", metavar="S", type=int, help="a series: its last S values are inputs")
+    data.add_argument(
+        "--lags", metavar="S", type=int, help="a series: its last S values are inputs"
+    )
     data.add_argument(
         "--outside",
         choices=("clip", "refuse"),
@@ -158,7 +162,9 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a parameter of the algorithm, such as forget=0.999; repeatable",
     )
-    model.add_argument("--kernels", metavar="B,...", help="bandwidths (default: the algorithm's own)")
+    model.add_argument(
+        "--kernels", metavar="B,...", help="bandwidths (default: the algorithm's own)"
+    )
     model.add_argument("--linear", action="store_true", help="add the linear kernel to --kernels")
     model.add_argument("--frequencies", metavar="M", type=int, default=50, help="per kernel (50)")
     model.add_argument("--dtype", choices=("float64", "float32"), default="float64")
@@ -187,7 +193,9 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learners", metavar="K", type=int, default=10, help="default: 10")
-    parser.add_argument("--rate", metavar="R", type=float, default=10.0, help="samples a second (10)")
+    parser.add_argument(
+        "--rate", metavar="R", type=float, default=10.0, help="samples a second (10)"
+    )
     parser.add_argument("--seconds", metavar="S", type=float, default=40.0, help="in all (40)")
     parser.add_argument("--seed", metavar="S", type=int, default=1, help="default: 1")
     parser.add_argument(

@@ -30,9 +30,12 @@ def up(args: argparse.Namespace) -> int:
     """Run all learners until Ctrl-C, or until none runs any more."""
     names = None if args.only is None else [n.strip() for n in args.only.split(",") if n.strip()]
     rows: list[Row] = []
-    with Launcher(
-        args.folder, options=_options(args), names=names, restart=args.restart
-    ) as launcher, _signals() as asked:
+    with (
+        Launcher(
+            args.folder, options=_options(args), names=names, restart=args.restart
+        ) as launcher,
+        _signals() as asked,
+    ):
         launcher.start()
         with Screen(sys.stderr) as screen:
             _run(launcher, screen, asked, rows, args)

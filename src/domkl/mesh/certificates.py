@@ -132,6 +132,13 @@ def is_of_newest(folder_of_ca: Path, path: Path) -> bool:
     return True
 
 
+def check_certificate(folder: Path, name: str) -> None:
+    """Raise unless a folder holds the certificate of this very node."""
+    found = common_name(folder / NODE)
+    if found != name:
+        raise DataError(f"certificate in {folder} must be of {name!r}, got {found!r}; issue one")
+
+
 def _new_authority(
     common_name: str, now: datetime | None
 ) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
