@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from domkl.cli.mesh_texts import ABOUT
 from domkl.errors import ParameterError
 
 SUMMARY = "set up and run learners as processes, on this machine or on devices"
 DESCRIPTION = """\
-A mesh: every learner is a process of its own, `domkl node`, here or on a device, and speaks with its
-neighbors over mutual TLS.
+A mesh: every learner is a process of its own, `domkl node`, here or on a device, and speaks with
+its neighbors over mutual TLS.
 
   domkl mesh init --learners 5 --topology ring --target load:0:100 --lags 5 my-mesh
   domkl mesh up my-mesh
@@ -24,64 +25,13 @@ TOPOLOGY_NAMES = (
     "ring", "ring-with-chords", "path", "star", "tree", "grid", "complete", "random",
 )  # fmt: skip
 ALGORITHM_NAMES = ("domkl", "domkrls", "dokl", "rff-dokl", "rff-domkl")
-_ABOUT = {
-    "init": (
-        "make the folder of a new mesh",
-        "Make the folder of a new mesh: one commented mesh.toml that all learners agree on, an own\n"
-        "authority, and for every learner a folder with certificate, key and token.\n\n"
-        "  domkl mesh init --learners 5 --target load:0:100 --lags 5 my-mesh\n"
-        "  domkl mesh init --names roof,yard,cellar --edges roof-yard,yard-cellar \\\n"
-        "      --hosts 10.0.0.1,10.0.0.2,10.0.0.3 --target power:0:500 \\\n"
-        "      --input wind:0:40 --input sun:0:1200 my-mesh",
-    ),
-    "up": (
-        "run all learners of a mesh on this machine",
-        "Run all learners of a mesh on this machine, each as a process, with a table of how they are\n"
-        "doing; Ctrl-C ends them all. What a node prints is in DIR/<learner>/data/node.log.\n\n"
-        "  domkl mesh up my-mesh                                    # samples come by HTTP\n"
-        "  domkl mesh up my-mesh --csv 'samples/{name}.csv' --rate 10   # or from files",
-    ),
-    "status": (
-        "how the learners are doing",
-        "Ask every learner over HTTP how it is doing. Exit code 0 if all are up, 4 if any is not.",
-    ),
-    "add": (
-        "add a learner",
-        "Add a learner and its edges: a new folder for it, and the new mesh.toml in all folders. Nodes\n"
-        "that `domkl mesh up` runs take it in at once; on a device, copy the files, then SIGHUP.\n\n"
-        "  domkl mesh add my-mesh attic --edges attic-roof,attic-yard --host 10.0.0.4",
-    ),
-    "remove": (
-        "take a learner out",
-        "Take a learner out, with its edges. Its folder is kept in DIR/removed, without the key.\n\n"
-        "  domkl mesh remove my-mesh yard --edges roof-cellar",
-    ),
-    "rotate-keys": (
-        "renew keys and certificates",
-        "Give all learners, or those that are named, new keys and certificates.\n\n"
-        "A new authority comes in three steps, and after each of them the files go to the devices:\n"
-        "  domkl mesh rotate-keys my-mesh --authority new      # all believe the old and the new one\n"
-        "  domkl mesh rotate-keys my-mesh                      # all get certificates of the new one\n"
-        "  domkl mesh rotate-keys my-mesh --authority retire   # the old one is believed no more",
-    ),
-    "demo": (
-        "ten processes, one killed, one cut off: what happens, in numbers",
-        "Run ten learners as processes on the shipped traffic series, kill one and start it again, cut\n"
-        "one off and let it back, and compare with a simulation in which nothing fails. Prints a table\n"
-        "and draws a picture.",
-    ),
-    "router": (
-        "run a Zenoh router for learners that cannot reach each other",
-        "Run the router of a mesh with transport zenoh, at the address that mesh.toml names.",
-    ),
-}  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     made = {}
-    for name, (summary, description) in _ABOUT.items():
+    for name, (summary, description) in ABOUT.items():
         made[name] = commands.add_parser(
             name,
             help=summary,
@@ -96,9 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made["status"].add_argument("--json", action="store_true", help="print one JSON object")
     made["add"].add_argument("name", metavar="NAME", help="of the new learner")
     made["add"].add_argument("--edges", metavar="A-B,...", required=True, help="to whom")
-    made["add"].add_argument(
-        "--host", metavar="H", help="where it will run (default: as the first)"
-    )
+    made["add"].add_argument("--host", metavar="H", help="where it runs (default: as the first)")
     made["remove"].add_argument("name", metavar="NAME", help="of the learner")
     made["remove"].add_argument(
         "--edges", metavar="A-B,...", default="", help="new ones, between those it held together"
@@ -138,7 +86,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         "--input", metavar="NAME:LOW:HIGH", action="append", default=[], help="repeatable"
     )
     data.add_argument(
-        "--lags", metavar="S", type=int, help="a series: its last S values are inputs"
+        "--lags", metavar="S", type=int, help="a series: inputs are its last S values"
     )
     data.add_argument(
         "--outside",
@@ -162,9 +110,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a parameter of the algorithm, such as forget=0.999; repeatable",
     )
-    model.add_argument(
-        "--kernels", metavar="B,...", help="bandwidths (default: the algorithm's own)"
-    )
+    model.add_argument("--kernels", metavar="B,...", help="bandwidths (default: its own)")
     model.add_argument("--linear", action="store_true", help="add the linear kernel to --kernels")
     model.add_argument("--frequencies", metavar="M", type=int, default=50, help="per kernel (50)")
     model.add_argument("--dtype", choices=("float64", "float32"), default="float64")
@@ -193,9 +139,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learners", metavar="K", type=int, default=10, help="default: 10")
-    parser.add_argument(
-        "--rate", metavar="R", type=float, default=10.0, help="samples a second (10)"
-    )
+    parser.add_argument("--rate", metavar="R", type=float, default=10.0, help="samples a second")
     parser.add_argument("--seconds", metavar="S", type=float, default=40.0, help="in all (40)")
     parser.add_argument("--seed", metavar="S", type=int, default=1, help="default: 1")
     parser.add_argument(
