@@ -71,7 +71,24 @@ def _row(config: MeshConfig, name: str, state: Any, pid: int | None) -> Row:
     n_listed = len(config.neighbors(name))
     if not isinstance(state, dict):
         return Row(name, False, pid, n_listed=n_listed)
-    return Row(name, True, pid, n_listed=n_listed)
+    edges = list(state.get("neighbors", {}).values())
+    refused = sum(each["n"] for each in state.get("refused", ()))
+    return Row(
+        name,
+        bool(state.get("is_ready")),
+        pid,
+        round=state.get("n_rounds"),
+        samples=state.get("n_learned"),
+        mse=state.get("mse"),
+        alone=state.get("mse_alone"),
+        last_value=state.get("mse_last_value"),
+        gap=state.get("neighbor_gap"),
+        n_open=sum(bool(edge["is_open"]) for edge in edges),
+        n_listed=n_listed,
+        received=sum(edge["received_bytes"] for edge in edges),
+        sent=sum(edge["sent_bytes"] for edge in edges),
+        refused=refused + sum(state.get("strangers", {}).values()),
+    )
 
 
 COLUMNS = ("learner", "pid", "round", "samples", "MSE", "alone", "last value", "gap",
