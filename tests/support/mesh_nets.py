@@ -13,6 +13,7 @@ from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.memory import MemoryHub, MemoryTransport
 from domkl.mesh.transports.sockets import context
 from domkl.mesh.transports.tls import TlsTransport
+from domkl.mesh.transports.zenoh import ZenohTransport
 
 LOCALHOST = "127.0.0.1"
 PORTS = itertools.count(18000 + os.getpid() * 53 % 14000)  # below those the system hands out
@@ -147,7 +148,13 @@ class Proxy:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
-class MemoryNet:
+class Net:
+    def has_tried(self, node, name):
+        """Whether somebody with the certificate of a neighbor has been at the door of a node."""
+        return node.refused or "replaced" in str(node.peers)
+
+
+class MemoryNet(Net):
     """Nodes on a hub."""
 
     def __init__(self, folder):
@@ -190,7 +197,7 @@ class MemoryEdge:
         self.hub.heal(*self.ends)
 
 
-class SocketNet:
+class SocketNet(Net):
     """Nodes on the loopback device; every edge passes through a proxy."""
 
     make = staticmethod(TlsTransport)
@@ -247,4 +254,16 @@ class SocketNet:
             await proxy.close()
 
 
-NETS = {"memory": MemoryNet, "tls": SocketNet}
+class ZenohNet(SocketNet):
+    """The same, with Zenoh."""
+
+    make = staticmethod(ZenohTransport)
+
+    def disguise(self, transport, folder):
+        transport.certificates = folder
+
+    def has_tried(self, node, name):
+        return node.refused or node.transport._links[name] == 2
+
+
+NETS = {"memory": MemoryNet, "tls": SocketNet, "zenoh": ZenohNet}

@@ -12,11 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import domkl
-from domkl.cli import data, mesh, reproduce, simulate
-from domkl.cli.interrupts import Interrupts
-from domkl.errors import DataError, DomklError, MeshError
-
-COMMANDS = {"simulate": simulate, "reproduce": reproduce, "data": data, "mesh": mesh}
+from domkl.cli import data, mesh, node, reproduce, simulate
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,0 +1,293 @@
+"""Zenoh between neighbors: for relays, NAT and several sites. Needs the extra `zenoh`.
+
+Each node is a peer with a link per edge, or a client of a router that relays. A neighbor is up
+when it asks for this node's frames, which only its own certificate may do, and its link lives.
+Zenoh calls from threads of its own; `Inbox` brings that to the event loop. A frame to a stuck link
+blocks its caller until it is dropped; hence an `Outbox`, with a thread, for each neighbor.
+What Zenoh refuses in the TLS handshake it does not tell; a stranger of the same authority is told.
+"""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import zenoh
+
+from domkl.errors import ParameterError
+from domkl.mesh.certificates import check_certificate
+from domkl.mesh.transports import zenoh_config
+from domkl.mesh.transports.base import (
+    MAX_FRAME,
+    NOT_A_NEIGHBOR,
+    Address,
+    OnFrame,
+    OnPeer,
+    OnRefused,
+    Transport,
+)
+from domkl.mesh.transports.boxes import Inbox, Outbox
+
+CLOSE_SECONDS = 3.0
+FLUSH_SECONDS = 0.5
+
+
+class ZenohTransport(Transport):
+    """A node that speaks through Zenoh, over TLS.
+
+    Parameters
+    ----------
+    name, neighbors, max_frame
+        As in `Transport`.
+    listen : Address or None
+        Where to listen; None for a node that dials all its neighbors, or has a router.
+    certificates : Path
+        Folder with `ca.pem`, `node.pem` and `node.key`. Zenoh compares the address that it dials
+        with the certificate found there: issue them with their `hosts`.
+    router : Address, optional
+        The router to go through; then neighbors' addresses do not matter.
+    router_name : str, default="router"
+        The name in the router's certificate.
+    dials : collection of str, optional
+        As in `TlsTransport`.
+    wait_before_drop : float, default=0.2
+        Seconds that a frame may wait for its link before it is dropped; 0.001 suits learners that
+        do not wait for each other.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        neighbors: Mapping[str, Address],
+        listen: Address | None,
+        certificates: Path,
+        *,
+        router: Address | None = None,
+        router_name: str = "router",
+        dials: Collection[str] | None = None,
+        max_frame: int = MAX_FRAME,
+        wait_before_drop: float = 0.2,
+    ) -> None:
+        super().__init__(name, neighbors, max_frame=max_frame)
+        if wait_before_drop <= 0:
+            raise ParameterError(f"wait_before_drop must be > 0 s, got {wait_before_drop}")
+        check_certificate(certificates, name)
+        self.certificates = certificates
+        self._listen, self._router, self._router_name = listen, router, router_name
+        self._dials = None if dials is None else frozenset(dials)
+        self._limits = {"wait_before_drop": wait_before_drop, "max_frame": max_frame}
+        self._changing = asyncio.Lock()
+        self._session: _Session | None = None
+        self._forget()
+
+    async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
+        """Open a session."""
+        self._open(on_frame, on_peer, on_refused)
+        async with self._changing:
+            try:
+                await self._open_session()
+            except zenoh.ZError:
+                self._close()
+                raise
+
+    async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
+        """Change who may speak: every link is closed and opened anew, by new rules."""
+        self._list(neighbors)
+        await self.reload("neighbors changed")
+
+    async def reload(self, why: str = "certificates reloaded") -> None:
+        """Open the session again, with the certificates as they are now."""
+        check_certificate(self.certificates, self.name)
+        async with self._changing:
+            await self._close_session()
+            for name in sorted(self._up):
+                self._mark(name, False, why)
+            if self._is_open:
+                await self._open_session()
+
+    async def stop(self) -> None:
+        """Close the session, within seconds."""
+        self._close()
+        async with self._changing:
+            await self._close_session()
+
+    def _transmit(self, neighbor: str, frame: bytes) -> bool:
+        return self._session is not None and self._session.send(neighbor, frame)
+
+    def config(self) -> dict[str, Any]:
+        """What Zenoh is told."""
+        if self._router is not None:
+            return zenoh_config.client(
+                self.name,
+                self._router,
+                self._router_name,
+                self.neighbors,
+                self.certificates,
+                **self._limits,
+            )
+        dialed = [self.neighbors[name] for name in self.neighbors if self._is_dialed(name)]
+        return zenoh_config.peer(
+            self.name, dialed, self.neighbors, self._listen, self.certificates, **self._limits
+        )
+
+    def _is_dialed(self, name: str) -> bool:
+        return name > self.name if self._dials is None else name in self._dials
+
+    def _forget(self) -> None:
+        self._asked: set[str] = set()  # neighbors that want this node's frames
+        self._links: Counter[str] = Counter()  # by the name in the certificate
+        self._early: dict[str, deque[bytes]] = {}  # frames that came before their sender was up
+
+    async def _open_session(self) -> None:
+        self._forget()
+        loop = asyncio.get_running_loop()
+        inbox = Inbox(loop, max_bytes=max(2**22, 2 * self.max_frame))
+        self._session = _Session(self, inbox)
+        await loop.run_in_executor(None, self._session.open, self.config())
+
+    async def _close_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.inbox.close()
+            thread = threading.Thread(target=session.close, daemon=True)
+            thread.start()
+            await asyncio.get_running_loop().run_in_executor(None, thread.join, CLOSE_SECONDS)
+
+    # What Zenoh tells, in the loop's thread
+
+    def _frame(self, name: str, frame: bytes) -> None:
+        if name in self._up:
+            self._receive(name, frame)
+        else:
+            self._early.setdefault(name, deque(maxlen=8)).append(frame)
+
+    def _asks(self, name: str, does: bool) -> None:
+        (self._asked.add if does else self._asked.discard)(name)
+        self._settle(name)
+
+    def _link(self, name: str, is_up: bool) -> None:
+        self._links[name] += 1 if is_up else -1
+        if self._router is not None:
+            for neighbor in self.neighbors:
+                self._settle(neighbor)
+        elif name in self.neighbors:
+            self._settle(name)
+        elif is_up:
+            self._refuse(name, NOT_A_NEIGHBOR)
+
+    def _settle(self, name: str) -> None:
+        """Up is who asks for frames, over a link that lives."""
+        is_linked = self._links[self._router_name if self._router is not None else name] > 0
+        is_up = is_linked and name in self._asked
+        self._mark(name, is_up, "connected" if is_up else "connection lost")
+        if is_up:
+            for frame in self._early.pop(name, ()):
+                self._receive(name, frame)
+
+
+class _Session:
+    """One opening of Zenoh; everything here but `send` may block, and runs outside the loop."""
+
+    def __init__(self, owner: ZenohTransport, inbox: Inbox) -> None:
+        self.owner, self.inbox = owner, inbox
+        self.name, self.neighbors = owner.name, tuple(owner.neighbors)
+        self._outboxes: dict[str, Outbox] = {}
+        self._declared: list[Any] = []  # they live as long as they are referred to
+        self._zenoh: zenoh.Session | None = None
+
+    def open(self, config: zenoh_config.Config) -> None:
+        """Connect, and declare what is said and heard."""
+        session = self._zenoh = open_zenoh(config)
+        self._declared.append(
+            session.info.declare_link_events_listener(self._on_link, history=True)
+        )
+        for name in self.neighbors:
+            publisher = session.declare_publisher(
+                zenoh_config.key(self.name, name),
+                congestion_control=zenoh.CongestionControl.DROP,
+                express=True,
+            )
+            self._outboxes[name] = Outbox(publisher.put, f"to-{name}")
+            subscriber = session.declare_subscriber(
+                zenoh_config.key(name, self.name), self._on_sample(name)
+            )
+            matching = publisher.declare_matching_listener(self._on_matching(name))
+            self._declared += [publisher, subscriber, matching]
+            is_asked: Any = publisher.matching_status  # not the bool that its stub says
+            if is_asked.matching:
+                self.inbox.put(self.owner._asks, name, True)
+
+    def send(self, neighbor: str, frame: bytes) -> bool:
+        """Leave a frame for a neighbor's thread; False: it is behind."""
+        outbox = self._outboxes.get(neighbor)
+        return outbox is not None and outbox.put(frame)
+
+    def close(self) -> None:
+        """Say what waits, then close."""
+        for outbox in self._outboxes.values():
+            outbox.close()
+        for outbox in self._outboxes.values():
+            outbox.join(FLUSH_SECONDS / len(self._outboxes))
+        if self._zenoh is not None:
+            with contextlib.suppress(zenoh.ZError):
+                self._zenoh.close()  # type: ignore[no-untyped-call]
+
+    def _on_sample(self, name: str) -> Callable[[zenoh.Sample], None]:
+        def heard(sample: zenoh.Sample) -> None:
+            length, limit = len(sample.payload), self.owner.max_frame
+            if length > limit:
+                why = f"frame of {length} bytes, at most {limit} allowed"
+                self.inbox.put(self.owner._refuse, name, why)
+            else:
+                frame = sample.payload.to_bytes()
+                self.inbox.put(self.owner._frame, name, frame, size=length)
+
+        return heard
+
+    def _on_matching(self, name: str) -> Callable[[zenoh.MatchingStatus], None]:
+        return lambda status: self.inbox.put(self.owner._asks, name, status.matching)
+
+    def _on_link(self, event: zenoh.LinkEvent) -> None:
+        name = event.link.auth_identifier or "unknown"
+        self.inbox.put(self.owner._link, name, event.kind == zenoh.SampleKind.PUT)
+
+
+def open_zenoh(config: zenoh_config.Config) -> zenoh.Session:
+    """A session by these settings; blocks."""
+    return zenoh.open(zenoh.Config.from_json5(json.dumps(config)))
+
+
+@contextlib.contextmanager
+def open_router(
+    listen: Address,
+    certificates: Path,
+    members: Collection[str],
+    *,
+    max_frame: int = MAX_FRAME,
+    wait_before_drop: float = 0.2,
+) -> Iterator[zenoh.Session]:
+    """A router for nodes that cannot reach each other, for as long as the context lasts.
+
+    It relays between nodes that name it as their `router`; each may publish only as itself, by its
+    certificate. It reads what it relays: run it where you would run a node.
+    """
+    limits = {"max_frame": max_frame, "wait_before_drop": wait_before_drop}
+    session = open_zenoh(zenoh_config.router(listen, members, certificates, **limits))
+    try:
+        yield session
+    finally:
+        thread = threading.Thread(target=session.close, daemon=True)
+        thread.start()
+        thread.join(CLOSE_SECONDS)
+
+
+def run_router(
+    listen: Address, certificates: Path, members: Collection[str], is_over: threading.Event
+) -> None:
+    """Run a router until the event is set."""
+    with open_router(listen, certificates, members):
+        is_over.wait()

@@ -1,0 +1,160 @@
+"""Zenoh's configurations for a mesh: traffic follows the graph, rights go by certificate.
+
+Frames from j to k have the key mesh/j/to/k. A node lets in from the certificate of j the frames of
+j to itself, and the wish of j to hear its own frames to j; nothing else passes, either way.
+Zenoh's defaults would not do: they find peers by multicast and gossip (every node ends up
+connected to every other), share memory, wait ten seconds for a lost peer, and may stall for
+longer behind a full TLS buffer.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from domkl.mesh.transports.base import Address
+
+LEASE_MS = 2000  # a link that is silent for so long is lost
+SEND_BUFFER = 1_000_000  # bytes; else what a lost link leaves delays news of its loss
+SLACK = 65_536  # of a message's length, for Zenoh's own headers
+
+Config = dict[str, Any]
+
+
+def key(source: str, target: str) -> str:
+    """Where frames of one node to another go."""
+    return f"mesh/{source}/to/{target}"
+
+
+def peer(
+    name: str,
+    dialed: Collection[Address],
+    neighbors: Collection[str],
+    listen: Address | None,
+    certificates: Path,
+    **limits: float,
+) -> Config:
+    """A node with a link to each neighbor."""
+    rights = {each: _rights(each, [key(each, name)], [key(name, each)]) for each in neighbors}
+    return {
+        "mode": "peer",
+        "listen": {"endpoints": [endpoint(listen)] if listen else []},
+        **_common(dialed, certificates, rights, **limits),
+    }
+
+
+def client(
+    name: str,
+    router: Address,
+    router_name: str,
+    neighbors: Collection[str],
+    certificates: Path,
+    **limits: float,
+) -> Config:
+    """A node whose only link is to a router."""
+    incoming = [key(each, name) for each in neighbors]
+    outgoing = [key(name, each) for each in neighbors]
+    rights = {router_name: _rights(router_name, incoming, outgoing)} if neighbors else {}
+    return {
+        "mode": "client",
+        "listen": {"endpoints": []},
+        **_common([router], certificates, rights, **limits),
+    }
+
+
+def router(
+    listen: Address, members: Collection[str], certificates: Path, **limits: float
+) -> Config:
+    """A relay between clients, each of which may speak only as itself and hear only its own."""
+    rights = {each: _rights(each, [key(each, "*")], [key("*", each)]) for each in members}
+    return {
+        "mode": "router",
+        "listen": {"endpoints": [endpoint(listen)]},
+        **_common([], certificates, rights, **limits),
+    }
+
+
+def endpoint(address: Address) -> str:
+    """Zenoh's way to write an address."""
+    return f"tls/{address}"
+
+
+def _common(
+    dialed: Collection[Address],
+    certificates: Path,
+    rights: Mapping[str, list[Config]],
+    *,
+    wait_before_drop: float,
+    max_frame: float,
+) -> Config:
+    return {
+        "connect": {
+            "endpoints": [endpoint(each) for each in dialed],
+            "timeout_ms": -1,  # go on trying; 0 would mean once
+            "exit_on_failure": False,
+            "retry": {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2},
+        },
+        "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
+        "transport": {
+            "shared_memory": {"enabled": False},
+            "link": {
+                "tx": {
+                    "lease": LEASE_MS,
+                    "keep_alive": 4,
+                    "queue": {
+                        "congestion_control": {
+                            "drop": {"wait_before_drop": round(wait_before_drop * 1e6)}
+                        }
+                    },
+                },
+                "rx": {"max_message_size": int(max_frame) + SLACK},
+                "tls": _tls(certificates),
+            },
+        },
+        "access_control": _access(rights),
+    }
+
+
+def _tls(certificates: Path) -> Config:
+    node, node_key = str(certificates / "node.pem"), str(certificates / "node.key")
+    return {
+        "root_ca_certificate": str(certificates / "ca.pem"),
+        "enable_mtls": True,
+        "so_sndbuf": SEND_BUFFER,
+        "listen_certificate": node,
+        "listen_private_key": node_key,
+        "connect_certificate": node,
+        "connect_private_key": node_key,
+    }
+
+
+def _rights(name: str, incoming: list[str], outgoing: list[str]) -> list[Config]:
+    """What one certificate may say and hear."""
+    allowed = [
+        ("says", "ingress", "put", incoming),
+        ("hears", "egress", "put", outgoing),
+        ("asks", "ingress", "declare_subscriber", outgoing),
+        ("is-asked", "egress", "declare_subscriber", incoming),
+    ]
+    return [
+        {
+            "id": f"{name}-{word}",
+            "permission": "allow",
+            "flows": [flow],
+            "messages": [message],
+            "key_exprs": keys,
+        }
+        for word, flow, message, keys in allowed
+    ]
+
+
+def _access(rights: Mapping[str, list[Config]]) -> Config:
+    return {
+        "enabled": True,
+        "default_permission": "deny",
+        "rules": [rule for rules in rights.values() for rule in rules],
+        "subjects": [{"id": name, "cert_common_names": [name]} for name in rights],
+        "policies": [
+            {"rules": [rule["id"] for rule in rules], "subjects": [name]}
+            for name, rules in rights.items()
+        ],
+    }
