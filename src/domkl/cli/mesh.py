@@ -132,7 +132,11 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 def _add_up(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", metavar="A,B,...", help="these learners (default: all)")
     parser.add_argument("--restart", action="store_true", help="start again who dies")
-    parser.add_argument("--csv", metavar="PATTERN", help="samples; {name} stands for the learner's")
+    parser.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="samples, dealt out row by row; or 'samples/{name}.csv' for a file each",
+    )
     parser.add_argument("--rate", metavar="R", type=float, help="of --csv: samples a second")
     parser.add_argument("--json", action="store_true", help="at the end, print one JSON object")
 

@@ -13,8 +13,8 @@ _UP = """\
 Run all learners of a mesh on this machine, each as a process, with a table of how they are
 doing; Ctrl-C ends them all. What a node prints is in DIR/<learner>/data/node.log.
 
-  domkl mesh up my-mesh                                        # samples come by HTTP
-  domkl mesh up my-mesh --csv 'samples/{name}.csv' --rate 10   # or from files
+  domkl mesh up my-mesh                              # samples come by HTTP
+  domkl mesh up my-mesh --csv samples.csv --rate 10   # or from a file, dealt out row by row
 """
 _STATUS = """\
 Ask every learner over HTTP how it is doing. Exit code 0 if all are up, 4 if any is not.

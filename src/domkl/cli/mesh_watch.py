@@ -8,13 +8,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
+from domkl.cli.progress import note_after
 from domkl.errors import MeshError, ParameterError
 from domkl.mesh.folder import read_mesh
-from domkl.mesh.launcher import Ended, Launcher
+from domkl.mesh.launcher import Ended, Launcher, Options
 from domkl.mesh.status import Row, as_table, ask_all, rows_of
+from domkl.mesh.warm import warm_up
 
+ENDING = {signal.SIGINT, signal.SIGTERM}
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
 
 
@@ -36,14 +39,18 @@ def up(args: argparse.Namespace) -> int:
         ) as launcher,
         _signals() as asked,
     ):
-        launcher.start()
-        with Screen(sys.stderr) as screen:
-            _run(launcher, screen, asked, rows, args)
+        with note_after(1.0, "compiling; this takes some 30 s, once"):
+            warm_up(launcher.config.model())  # else each of the nodes would do it
+        if not asked & ENDING:
+            launcher.start()
+            with Screen(sys.stderr) as screen:
+                _run(launcher, screen, asked, rows, args)
         print(f"stopping {len(launcher.nodes)} nodes", file=sys.stderr)
         launcher.stop()
         codes = {name: node.code for name, node in launcher.nodes.items()}
     _print(rows, args.json)
-    bad = [name for name, code in codes.items() if code != 0]
+    # one that was asked to end before it could listen ends by the signal itself
+    bad = [name for name, code in codes.items() if code not in (0, -signal.SIGTERM, None)]
     if bad:
         said = launcher.nodes[bad[0]].last_words()
         raise MeshError(f"{bad[0]} ended with code {codes[bad[0]]}; the last it said: {said}")
@@ -54,7 +61,7 @@ def _run(
     launcher: Launcher, screen: "Screen", asked: set[int], rows: list[Row], args: argparse.Namespace
 ) -> None:
     next_table = 0.0
-    while not asked & {signal.SIGINT, signal.SIGTERM}:
+    while not asked & ENDING:
         if signal.SIGHUP in asked:
             asked.discard(signal.SIGHUP)
             screen.say("reading mesh.toml again")
@@ -79,18 +86,20 @@ def _obituary(launcher: Launcher, ended: Ended) -> str:
     return f"{ended.name} ended with {how}{again}: {said}"
 
 
-def _options(args: argparse.Namespace) -> Any:
+def _options(args: argparse.Namespace) -> Options:
+    """The further arguments of each node: its own file, or its own rows of the one file."""
     if args.rate is not None and args.csv is None:
         raise ParameterError("--rate is for --csv")
     if args.csv is None:
         return lambda name: ()
-    if "{name}" not in args.csv:
-        raise ParameterError(f"--csv must hold {{name}}, for the learner's, got {args.csv!r}")
+    names = read_mesh(args.folder).names
+    rate = [] if args.rate is None else ["--rate", str(args.rate)]
+    is_shared = "{name}" not in args.csv
 
     def options(name: str) -> Sequence[str]:
         path = Path(args.csv.replace("{name}", name)).absolute()
-        rate = [] if args.rate is None else ["--rate", str(args.rate)]
-        return ["--csv", str(path), *rate]
+        share = ["--rows", f"{names.index(name)}::{len(names)}"] if is_shared else []
+        return ["--csv", str(path), *rate, *share]
 
     return options
 

@@ -3,14 +3,16 @@
 import contextlib
 import http.client
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from domkl.mesh.certificates import CA
 from domkl.mesh.config import Member, MeshConfig
 from domkl.mesh.folder import TOKEN
-from domkl.mesh.settings import WILDCARDS
+from domkl.mesh.settings import WILDCARDS, is_loopback
 
 TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**20  # bytes
@@ -35,22 +37,42 @@ class Row(NamedTuple):
     refused: int | None = None
 
 
-def ask(member: Member, folder: Path, path: str = "/state", timeout: float = TIMEOUT) -> Any:
-    """A node's answer to a GET; None if there is none."""
-    host = member.address.host if member.http.host in WILDCARDS else member.http.host
-    headers = {}
+def ask(
+    member: Member,
+    folder: Path,
+    path: str = "/state",
+    *,
+    body: Any = None,
+    timeout: float = TIMEOUT,
+) -> Any:
+    """A node's answer to a GET, or to a POST with a body; None if there is none."""
+    headers = {"Content-Type": "application/json"}
     with contextlib.suppress(OSError):
         headers["Authorization"] = f"Bearer {(folder / member.name / TOKEN).read_text().strip()}"
-    connection = http.client.HTTPConnection(host, member.http.port, timeout=timeout)
+    connection: http.client.HTTPConnection | None = None
     try:
-        connection.request("GET", path, headers=headers)
+        connection = _connected(member, folder / member.name, timeout)
+        text = None if body is None else json.dumps(body)
+        connection.request("GET" if body is None else "POST", path, text, headers)
         answer = connection.getresponse()
-        text = answer.read(MAX_ANSWER)
-        return json.loads(text) if answer.status == 200 else None
+        return json.loads(answer.read(MAX_ANSWER)) if answer.status == 200 else None
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:
-        connection.close()
+        if connection is not None:
+            connection.close()
+
+
+def _connected(member: Member, folder: Path, timeout: float) -> http.client.HTTPConnection:
+    """A connection to a node; beyond loopback, by TLS to the learner of that name alone."""
+    is_wild = member.http.host in WILDCARDS
+    host = member.address.host if is_wild else member.http.host
+    connection = http.client.HTTPConnection(host, member.http.port, timeout=timeout)
+    connection.connect()
+    if not is_loopback(member.http.host):
+        context = ssl.create_default_context(cafile=str(folder / CA))
+        connection.sock = context.wrap_socket(connection.sock, server_hostname=member.name)
+    return connection
 
 
 def ask_all(config: MeshConfig, folder: Path, *, timeout: float = TIMEOUT) -> dict[str, Any]:
