@@ -129,7 +129,7 @@ class Screen:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._n_lines = 0  # what is shown stays
+        self._wipe()
 
     def show(self, table: str) -> None:
         """Show the table, over the last one."""

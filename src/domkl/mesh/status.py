@@ -136,7 +136,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.learner,
         _whole(row.pid),
-        _whole(row.round) if row.is_up else "down",
+        _whole(row.round) if row.is_up else "down" if row.pid is None else "starting",
         _whole(row.samples),
         *(_number(value) for value in (row.mse, row.alone, row.last_value, row.gap)),
         f"{n_open}/{row.n_listed}",
