@@ -36,8 +36,8 @@ HEADER = struct.Struct("<2sBB16sQQQBBI")
 #: of anything but an offer, whose length the model says
 MAX_TEXT = 16_384
 MAX_NAME = 63
-#: of a message's field; a scaled function is of the order of 1
-MAX_NORM = 1e6
+#: largest number of a message's field; a scaled function is of the order of 1
+MAX_SIZE = 1e6
 #: of accumulated losses
 MAX_LOSS = 1e15
 DEGREE = struct.Struct("<I")
@@ -53,6 +53,9 @@ class Kind(IntEnum):
     ALIVE = 4
     REFUSE = 5
     BYE = 6
+
+
+KINDS = {int(kind): kind for kind in Kind}
 
 
 class Frame(NamedTuple):
@@ -84,10 +87,9 @@ def decode(data: bytes, max_payload: int) -> Frame:
     magic, version, kind, fingerprint, *numbers, n_name, n_payload = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION:
         raise WireError(f"frame must be of version {VERSION}, got {magic!r}, version {version}")
-    try:
-        kind = Kind(kind)
-    except ValueError:
-        raise WireError(f"kind must be known, got {kind}") from None
+    if kind not in KINDS:
+        raise WireError(f"kind must be known, got {kind}")
+    kind = KINDS[kind]
     limit = max_payload if kind is Kind.OFFER else MAX_TEXT
     if n_payload > limit or not 0 < n_name <= MAX_NAME:
         raise WireError(f"payload must be at most {limit} bytes, got {n_payload}; name {n_name}")
@@ -145,7 +147,7 @@ class Layout:
         self._by_edge = {f for f, how in algorithm.exchange.items() if how == "edge"}
         self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
         self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
-        self._limits = {f: MAX_LOSS if f == "loss" else MAX_NORM for f in example._fields}
+        self._limits = {f: MAX_LOSS if f == "loss" else MAX_SIZE for f in example._fields}
         sizes = {f: math.prod(shape) for f, shape in self._shapes.items()}
         self.n_bytes = DEGREE.size + sum(n * self._dtypes[f].itemsize for f, n in sizes.items())
         self._sizes = sizes
@@ -179,10 +181,8 @@ class Layout:
             raise WireError(f"offer must have {self.n_bytes} bytes, got {len(frame.payload)}")
         offer = self.unpack(frame.payload)
         for field, rows in offer.fields.items():
-            values = rows.ravel()
-            with np.errstate(over="ignore", invalid="ignore"):
-                norm = math.sqrt(float(np.dot(values, values)))
-            if not norm <= self._limits[field]:
-                rule = f"finite and of norm at most {self._limits[field]:g}"
-                raise WireError(f"{field} must be {rule}, got {norm:.3g}")
+            limit, low, high = self._limits[field], rows.min(), rows.max()  # NaN if a value is
+            if not (-limit <= low and high <= limit):
+                rule = f"finite and at most {limit:g} in size"
+                raise WireError(f"{field} must be {rule}, got {low:.3g} .. {high:.3g}")
         return offer._replace(is_idle=bool(frame.flags & IDLE))
