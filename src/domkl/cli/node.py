@@ -110,7 +110,7 @@ def _options(args: argparse.Namespace) -> "Options":
         lines=args.stdin,
         csv=args.csv,
         rate=args.rate or 0.0,
-        rows=slice(None) if args.rows is None else parse_rows(args.rows),
+        rows=None if args.rows is None else parse_rows(args.rows),
         missing=args.missing,
         topic=None if args.mqtt is None else _topic(args.mqtt, args.topic),
         until_end=args.until_end,

@@ -1,6 +1,7 @@
 """A node's local face: HTTP for whoever has samples, wants predictions, or watches."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -14,9 +15,9 @@ from domkl.errors import DataError, DomklError, MeshError
 from domkl.mesh.guard import Guard, Rules
 from domkl.mesh.intake import QueueFullError
 from domkl.mesh.journal import JournalFullError
-from domkl.mesh.node import Node
+from domkl.mesh.node import INVALID, Node
 from domkl.mesh.report import registry_of, state_of
-from domkl.mesh.samples import Given, Inputs, Prepared
+from domkl.mesh.samples import Given, Inputs, Prepared, explained
 
 RETRY = "1"  # seconds
 
@@ -74,7 +75,7 @@ def create_app(node: Node, rules: Rules) -> FastAPI:
     )
     app.add_middleware(Guard, rules=rules)
     app.add_exception_handler(DomklError, _on_error)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(RequestValidationError, partial(_on_invalid, node))
     _add_learning(app, node)
     _add_watching(app, node)
     return app
@@ -139,7 +140,7 @@ def _prepared(node: Node, check: Callable[[Given], Prepared], given: list[Given]
         try:
             found.append(check(each))
         except DataError as error:
-            node.rejected["DataError"] += len(given)
+            node.rejected[INVALID] += len(given)
             where = f"sample {k} of {len(given)}: " if len(given) > 1 else ""
             raise DataError(where + str(error)) from None
     return found
@@ -162,9 +163,7 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, status, headers)
 
 
-async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
-    """Say where and why; what was sent is not repeated, as it may be NaN or a megabyte."""
+async def _on_invalid(node: Node, request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()[0]
-    place = ".".join(str(part) for part in found["loc"])
-    return JSONResponse({"detail": f"{place}: {found['msg']}"}, 422)
+    node.rejected[INVALID] += request.url.path == "/learn"
+    return JSONResponse({"detail": f"body must fit; {explained(error.errors())}"}, 422)

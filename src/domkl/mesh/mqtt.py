@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import aiomqtt
 
 from domkl.errors import DataError, ParameterError
-from domkl.mesh.node import Node
+from domkl.mesh.node import INVALID, Node
 from domkl.mesh.samples import parse
 from domkl.mesh.sources import accept
 from domkl.mesh.telemetry import event
@@ -92,7 +92,7 @@ async def _take(node: Node, client: aiomqtt.Client) -> None:
             given = parse(bytes(message.payload))
             items = [node.ledger.desk.sample(each) for each in given]
         except (DataError, TypeError) as error:
-            node.rejected["DataError"] += 1
+            node.rejected[INVALID] += 1
             event("bad message", logging.WARNING, topic=str(message.topic), text=str(error))
             items = []
         await accept(node, items)

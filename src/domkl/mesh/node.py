@@ -14,26 +14,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from domkl.archive import Parts
 from domkl.errors import DataError, DomklError, MeshError
+from domkl.mesh import events
 from domkl.mesh.checkpoint import Saved, next_epoch
-from domkl.mesh.events import (
-    Checkpoint,
-    Effect,
-    Event,
-    Neighbors,
-    PeerDown,
-    PeerUp,
-    Predicted,
-    Received,
-    Sample,
-    Send,
-    Tick,
-)
 from domkl.mesh.home import Home
-from domkl.mesh.intake import Intake
+from domkl.mesh.intake import Intake, QueueFullError
+from domkl.mesh.journal import JournalFullError
 from domkl.mesh.ledger import Ledger
 from domkl.mesh.protocol import Protocol, Snapshot, Timing
 from domkl.mesh.samples import Prepared
@@ -46,6 +34,8 @@ from domkl.typing import Floats
 TICK = 0.05  # seconds
 BITE = 0.002  # seconds of learning before others are heard
 AHEAD = 32  # samples that the protocol holds, at most
+INVALID = "invalid"  # why a sample was not accepted; or:
+REASONS: dict[type[Exception], str] = {QueueFullError: "queue full", JournalFullError: "disk full"}
 MAX_REASONS = 50  # kinds of refusals told apart
 
 
@@ -126,13 +116,9 @@ class Node:
         )
         ledger.state = None
         if self.transport is not None:
-            try:
-                await self.transport.start(self._on_frame, self._on_peer, self._on_refused)
-            except OSError as error:
-                raise MeshError(f"cannot listen at {home.member.address}: {error}") from None
+            await self._start(self.transport)
         self._ticker = asyncio.create_task(self._tick())
-        event("ready", learner=home.name, epoch=epoch, learned=self.protocol.learned,
-              waiting=ledger.n_waiting, neighbors=len(home.neighbors))  # fmt: skip
+        event("ready", learner=home.name, epoch=epoch, learned=ledger.position)
         self._pump()
 
     async def wait(self) -> None:
@@ -154,7 +140,7 @@ class Node:
         await self.intake.close()
         if self.protocol is not None and self._failure is None:
             self._carry_out(self.protocol.leave())
-            self._carry_out(self.protocol.handle(Tick(), self._clock()))
+            self._carry_out(self.protocol.handle(events.Tick(), self._clock()))
             await self.saver.wait()
             self.saver.begin(self._snapshot())
         await self.saver.wait()
@@ -167,7 +153,7 @@ class Node:
         try:
             return await self.intake.accept(items)
         except MeshError as error:
-            self.rejected[type(error).__name__] += len(items)
+            self.rejected[REASONS.get(type(error), "failed")] += len(items)
             if type(error) is MeshError:  # the journal cannot be written any more
                 self._fail(error)
             raise
@@ -188,17 +174,15 @@ class Node:
             difference = home.config.model().difference(self.ledger.desk.model.parts)
             if difference or home.name != self.home.name:
                 raise DataError(f"the model of a running mesh cannot change; {difference}")
-            same = replace(home.config, members=self.home.config.members,
-                           edges=self.home.config.edges)  # fmt: skip
-            if same != self.home.config:
-                event("reload", logging.WARNING, text="restart to take over more than edges")
             if self.transport is not None:
-                self.transport.reload()
+                reloaded = self.transport.reload()
+                if reloaded is not None:
+                    await reloaded
                 await self.transport.set_neighbors(home.neighbors)
             elif home.neighbors:
                 raise DataError("node has no certificate; restart it with one to have neighbors")
             self.home, self.certificate = home, CertificateWatch(home.certificate)
-            self._handle(Neighbors(tuple(home.neighbors)))
+            self._handle(events.Neighbors(tuple(home.neighbors)))
             event("reloaded", neighbors=", ".join(home.neighbors))
         except (DomklError, OSError) as error:
             event("reload refused", logging.ERROR, text=str(error))
@@ -212,6 +196,15 @@ class Node:
         assert self.protocol is not None
         return Parts(*self.protocol.snapshot())
 
+    async def _start(self, transport: Transport) -> None:
+        try:
+            await transport.start(self._on_frame, self._on_peer, self._on_refused)
+        except DomklError:
+            raise
+        except Exception as error:  # each transport has errors of its own
+            where = self.home.member.address
+            raise MeshError(f"cannot listen for neighbors at {where}: {error}") from None
+
     def _room(self) -> int:
         return self.home.config.queue - self.ledger.n_waiting
 
@@ -220,18 +213,18 @@ class Node:
         self._pump()
 
     def _on_frame(self, peer: str, frame: bytes) -> None:
-        self._handle(Received(peer, frame))
+        self._handle(events.Received(peer, frame))
 
     def _on_peer(self, peer: str, is_up: bool, why: str) -> None:
         event("peer", peer=peer, up=is_up, why=why)
-        self._handle(PeerUp(peer) if is_up else PeerDown(peer))
+        self._handle(events.PeerUp(peer) if is_up else events.PeerDown(peer))
 
     def _on_refused(self, who: str, why: str) -> None:
         known = why in self.refused or len(self.refused) < MAX_REASONS
         self.refused[why if known else "other"] += 1
         self._alarm("refused", who, why)
 
-    def _handle(self, happened: Event) -> None:
+    def _handle(self, happened: events.Event) -> None:
         """Tell the protocol, and do what it asks for."""
         if self.protocol is None or self._stop.is_set():
             return
@@ -239,17 +232,17 @@ class Node:
             self._carry_out(self.protocol.handle(happened, self._clock()))
         except Exception as error:
             self._fail(error)
-        if not isinstance(happened, Sample):
+        if not isinstance(happened, events.Sample):
             self._pump()
 
-    def _carry_out(self, effects: Sequence[Effect]) -> None:
+    def _carry_out(self, effects: Sequence[events.Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, events.Send):
                 if self.transport is not None:
                     self.transport.send(effect.peer, effect.data)
-            elif isinstance(effect, Predicted):
+            elif isinstance(effect, events.Predicted):
                 self.ledger.learned(effect.number)
-            elif isinstance(effect, Checkpoint):
+            elif isinstance(effect, events.Checkpoint):
                 if not self.saver.is_busy:  # else the next one will do
                     self.saver.begin(self._snapshot())
             else:
@@ -279,7 +272,7 @@ class Node:
 
     async def _tick(self) -> None:
         while True:
-            self._handle(Tick())
+            self._handle(events.Tick())
             self.certificate.look(self._clock())
             await asyncio.sleep(TICK)
 

@@ -1,7 +1,7 @@
 """Samples as clients give them: checked and scaled, or refused with one clear line."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -34,6 +34,10 @@ class Given(Inputs):
     )
 
 
+#: what pydantic names the ways to read a body, and a user does not
+BRANCHES = ("body", "Given", "list[Given]", "list[float]", "dict[str,float]")
+
+
 class Prepared(NamedTuple):
     """A sample to accept."""
 
@@ -50,7 +54,9 @@ def parse(text: bytes | str) -> list[Given]:
     try:
         found = _ONE_OR_MORE.validate_json(text)
     except ValidationError as error:
-        raise DataError(f"sample must be JSON as of POST /learn; {_first(error)}") from None
+        raise DataError(
+            f"sample must be JSON as of POST /learn; {explained(error.errors(include_url=False))}"
+        ) from None
     return found if isinstance(found, list) else [found]
 
 
@@ -112,7 +118,8 @@ def _ordered(x: Values, ranges: Sequence[Range]) -> Floats:
     return np.array(x, dtype=np.float64)
 
 
-def _first(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    place = ".".join(str(part) for part in found["loc"])
+def explained(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Where and why, of the most telling error; what was sent is not repeated."""
+    found = max(errors, key=lambda each: len(each["loc"]))
+    place = ".".join(str(part) for part in found["loc"] if part not in BRANCHES)
     return f"{place}: {found['msg']}" if place else str(found["msg"])

@@ -49,7 +49,7 @@ class Options:
     lines: bool = False
     csv: Path | None = None
     rate: float = 0.0
-    rows: slice = slice(None)
+    rows: slice | None = None
     missing: str = "error"
     topic: Callable[[Node], Awaitable[None]] | None = None
     until_end: bool = False
@@ -70,7 +70,7 @@ async def serve(
         ledger = Ledger(home.data, config.model(), config.lags)
         replay = None
         if options.csv is not None:
-            replay = Replay(options.csv, ledger.desk, options.rows, options.missing)
+            replay = Replay(options.csv, ledger.desk, options.rows or slice(None), options.missing)
         has_certificate = home.certificate is not None
         transport = (transports or tls_transport)(home) if has_certificate else None
         node, face = Node(home, ledger, transport), _face(home, options)

@@ -18,7 +18,7 @@ from domkl.data.loaders import read_columns
 from domkl.errors import DataError
 from domkl.mesh.intake import QueueFullError
 from domkl.mesh.journal import JournalFullError
-from domkl.mesh.node import Node
+from domkl.mesh.node import INVALID, Node
 from domkl.mesh.samples import Desk, Prepared, parse
 from domkl.mesh.segment import Entry
 from domkl.mesh.telemetry import event
@@ -62,7 +62,7 @@ def _checked(node: Node, line: bytes, number: int) -> list[Prepared]:
             raise DataError(f"line must have at most {MAX_LINE} bytes, got more")
         return [node.ledger.desk.sample(given) for given in parse(line)]
     except DataError as error:
-        node.rejected["DataError"] += 1
+        node.rejected[INVALID] += 1
         event("bad line", logging.WARNING, line=number, text=str(error))
         return []
 
@@ -147,7 +147,7 @@ class Replay:
             try:
                 items.append(self._desk.prepared(entry))
             except DataError as error:
-                node.rejected["DataError"] += 1
+                node.rejected[INVALID] += 1
                 event("bad row", logging.WARNING, row=row + 1, text=str(error))
         return items
 

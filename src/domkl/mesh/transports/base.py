@@ -13,7 +13,7 @@ The rules of this file
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,8 +129,9 @@ class Transport(ABC):
         traffic.sent_bytes += len(frame)
         return True
 
-    def reload(self) -> None:  # noqa: B027  nothing to do for those without certificates
-        """Read the certificates again, for new connections, where there are any."""
+    def reload(self) -> Awaitable[None] | None:
+        """Read the certificates again, where there are any; await what is given."""
+        return None
 
     def traffic(self) -> Mapping[str, Traffic]:
         """Frames and bytes per neighbor, as they stand now."""
