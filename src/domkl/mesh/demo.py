@@ -104,7 +104,8 @@ class Record:
     y: Floats  # (T, K)
     shots: list[Shot] = field(default_factory=list)
     moments: dict[str, float] = field(default_factory=dict)
-    noticed: dict[str, dict[str, float]] = field(default_factory=dict)
+    #: "kill" or "cut" → "lost" (the connection) or "down" (the edge) → neighbor → seconds
+    noticed: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
     sent_bytes: int = 0
 
 
@@ -210,20 +211,25 @@ def _shot(
 
 
 def _read_logs(record: Record, mesh: Path, start: float) -> None:
-    """When each neighbor noticed that a learner was gone, from their logs."""
+    """When each neighbor lost the connection to a learner and closed the edge, from their logs."""
     for what, victim in (("kill", record.plan.killed), ("cut", record.plan.cut)):
         for name in record.config.neighbors(victim):
             lines = (mesh / name / "data" / LOG).read_text().splitlines()
-            moments = [at - start - record.moments[what] for at in _downs(lines, victim)]
-            seen = [seconds for seconds in moments if seconds > -CLOCK]
-            if seen:
-                record.noticed.setdefault(what, {})[name] = seen[0]
+            for kind, at in _losses(lines, victim):
+                seconds = at - start - record.moments[what]
+                if seconds > -CLOCK:
+                    found = record.noticed.setdefault(what, {}).setdefault(kind, {})
+                    found.setdefault(name, max(seconds, 0.0))
 
 
-def _downs(lines: Sequence[str], victim: str) -> Iterator[float]:
-    """Times at which a log says that this neighbor is down."""
+def _losses(lines: Sequence[str], victim: str) -> Iterator[tuple[str, float]]:
+    """Times at which a log says that a neighbor is "lost" or, for the protocol, "down"."""
     for line in lines:
         with suppress(ValueError, KeyError):
             entry = json.loads(line)
-            if entry.get("kind") == "down" and entry.get("peer") == victim:
-                yield datetime.fromisoformat(entry["time"]).timestamp()
+            if entry.get("peer") == victim:
+                at = datetime.fromisoformat(entry["time"]).timestamp()
+                if entry.get("kind") == "down":
+                    yield "down", at
+                elif entry.get("up") is False:
+                    yield "lost", at

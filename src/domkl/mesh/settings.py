@@ -18,7 +18,7 @@ from domkl.core.losses import Logistic
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
 from domkl.mesh.model import SERVED, Model, Range
-from domkl.mesh.protocol import Timing
+from domkl.mesh.timing import Timing
 from domkl.mesh.transports.base import Address, check_name
 
 Mode = Literal["lockstep", "async"]
