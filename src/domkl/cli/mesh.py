@@ -144,7 +144,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learners", metavar="K", type=int, default=10, help="default: 10")
     parser.add_argument("--rate", metavar="R", type=float, default=10.0, help="samples a second")
-    parser.add_argument("--seconds", metavar="S", type=float, default=40.0, help="in all (40)")
+    parser.add_argument("--seconds", metavar="S", type=float, default=50.0, help="of learning (50)")
     parser.add_argument("--seed", metavar="S", type=int, default=1, help="default: 1")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, default=Path("domkl-out"), help="default: domkl-out"

@@ -1,4 +1,4 @@
-"""What the demonstration of a mesh shows, beside a simulation of the same samples without faults."""
+"""What the demonstration of a mesh shows, beside a simulation in which nothing fails."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from domkl.mesh.demo import Record, Shot
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats
 
+ENDS = {"kill": "restart", "cut": "heal"}
 PHASES = {
     "before": (None, "kill"),
     "killed": ("kill", "restart"),
@@ -114,7 +115,7 @@ class Findings:
     @cached_property
     def farthest(self) -> Floats:
         """The largest of the others' distances at every shot."""
-        return np.max([self.distances[name] for name in self.others], axis=0)
+        return np.asarray(np.max([self.distances[name] for name in self.others], axis=0))
 
     def agrees_after(self, what: str, name: str) -> float | None:
         """Seconds until a learner is no farther from the rest than any other, twice in a row."""
@@ -133,8 +134,10 @@ class Findings:
         return None
 
     def noticed(self, what: str, kind: str) -> float | None:
-        """Seconds until the last neighbor noticed; kind as in `Record`."""
-        return max(self.record.noticed.get(what, {}).get(kind, {}).values(), default=None)
+        """Seconds until the last neighbor noticed, while it lasted; kind as in `Record`."""
+        lasted = self.record.moments[ENDS[what]] - self.record.moments[what]
+        found = self.record.noticed.get(what, {}).get(kind, {}).values()
+        return max((seconds for seconds in found if seconds <= lasted), default=None)
 
     def _since(self, what: str, k: int) -> float:
         return float(self.record.shots[k].time - self.record.moments[what])
@@ -173,7 +176,7 @@ def as_table(records: Mapping[str, Any]) -> str:
     groups = list(records["phases"][0]["mse"])
     width = max(12, *(len(group) for group in groups))
     lines = [
-        "MSE in each phase, and that of a simulation of the same samples in which nothing fails:",
+        "Mean squared errors, and those of a simulation of the same samples without faults:",
         "",
         f"{'phase':10}{'seconds':>12}"
         + "".join(f"  {g:>{width}} {'simulated':>9}" for g in groups),
@@ -185,20 +188,24 @@ def as_table(records: Mapping[str, Any]) -> str:
         )
         span = f"{phase['from']:.0f} - {phase['to']:.0f}"
         lines.append(f"{phase['phase']:10}{span:>12}" + "".join(cells))
-    lines.append("")
-    for fault in records["faults"]:
-        done, undone = {"kill": ("killed", "started again"), "cut": ("cut off", "let back")}[
-            fault["fault"]
-        ]
-        lost, closed = (_seconds(fault[k]) for k in ("connection_lost_after", "edges_closed_after"))
-        lines += [
-            f"{fault['learner']} was {done} for {fault['to'] - fault['from']:.1f} s. Its neighbors lost the"
-            f" connection after {lost} and closed their edges after {closed}.",
-            f"{' ' * len(fault['learner'])} {undone}, it had all its edges after"
-            f" {_seconds(fault['all_edges_open_after'])} and agreed with the rest after"
-            f" {_seconds(fault['agrees_after'])}.",
-        ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(line for fault in records["faults"] for line in _story(fault))])
+
+
+def _story(fault: Mapping[str, Any]) -> list[str]:
+    """A fault and its end, in words."""
+    done, undone = {
+        "kill": ("killed", "Started again"), "cut": ("cut off", "Reached again"),
+    }[fault["fault"]]  # fmt: skip
+    lost = fault["connection_lost_after"]
+    how = "saw no connection break" if lost is None else f"lost the connection in {_seconds(lost)}"
+    return [
+        "",
+        f"{fault['learner']} was {done} for {_seconds(fault['to'] - fault['from'])}.",
+        f"  Its neighbors {how} and went on without it;"
+        f" they closed their edges after {_seconds(fault['edges_closed_after'])}.",
+        f"  {undone}, it had all its edges within {_seconds(fault['all_edges_open_after'])}"
+        f" and agreed with the rest within {_seconds(fault['agrees_after'])}.",
+    ]
 
 
 def _number(value: float | None) -> str:

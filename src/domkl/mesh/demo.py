@@ -139,14 +139,20 @@ def _wait_until_learning(launcher: Launcher, config: MeshConfig, mesh: Path) -> 
     """The moment at which all have learned something."""
     deadline = time.monotonic() + READY
     while time.monotonic() < deadline:
-        for ended in launcher.poll():
-            said = launcher.nodes[ended.name].last_words()
-            raise MeshError(f"{ended.name} ended with code {ended.code}: {said}")
+        _check(launcher)
         states = [ask(member, mesh, timeout=1.0) for member in config.members]
         if all(state is not None and state.get("n_learned") for state in states):
             return time.monotonic()
         time.sleep(0.1)
     raise MeshError(f"learners must be ready within {READY:g} s, and are not")
+
+
+def _check(launcher: Launcher) -> None:
+    """Raise if a node ended that was not killed."""
+    for ended in launcher.poll():
+        if ended.code != -signal.SIGKILL:
+            said = launcher.nodes[ended.name].last_words()
+            raise MeshError(f"{ended.name} ended with code {ended.code}: {said}")
 
 
 def _play(
@@ -165,12 +171,11 @@ def _play(
         while (now := time.monotonic() - start) < plan.seconds:
             if due and now >= plan.moment(due[0]):
                 text, act = acts[due[0]]
-                launcher.poll()
                 act()
                 record.moments[due.pop(0)] = time.monotonic() - start
                 say(f"{now:5.1f} s  {text}")
             record.shots.append(_shot(record.config, mesh, probes, start, pool))
-            launcher.poll()
+            _check(launcher)
             spent = time.monotonic() - start
             wake = now + EVERY if not due else min(now + EVERY, plan.moment(due[0]))
             time.sleep(max(wake - spent, 0.0))
@@ -199,8 +204,9 @@ def _shot(
         values = np.array([each["prediction"] for each in said])
         return state, (values - low) / (high - low)
 
+    found = list(pool.map(look, config.names))
     shot = Shot(time.monotonic() - start)
-    for name, (state, values) in zip(config.names, pool.map(look, config.names), strict=True):
+    for name, (state, values) in zip(config.names, found, strict=True):
         if state is not None:
             shot.learned[name] = state["n_learned"]
             shot.error_sum[name] = state["mse"] * state["n_learned"]

@@ -17,8 +17,8 @@ from domkl.core.losses import Absolute, Huber, Pinball
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config import Member, MeshConfig, read_config, write_config
 from domkl.mesh.model import Range
-from domkl.mesh.timing import Timing
 from domkl.mesh.settings import MESH_ALGORITHMS
+from domkl.mesh.timing import Timing
 from domkl.mesh.transports.base import Address
 
 
