@@ -5,9 +5,10 @@ core/exchange.py, merge. Without faults both agree to the bit.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domkl.algorithms.base import Inputs, Net, Prediction, Sizes
 from domkl.core.exchange import neighbor_gap, neighbor_sum, weighted_mean
@@ -17,6 +18,13 @@ from domkl.errors import DataError
 from domkl.mesh.model import Model
 from domkl.mesh.wire import Layout, Offer
 from domkl.typing import Array, Floats
+
+
+class Snapshot(NamedTuple):
+    """What a checkpoint keeps: no pickle needed."""
+
+    header: dict[str, Any]  # JSON-ready
+    arrays: dict[str, NDArray[Any]]
 
 
 class LocalLearner:
