@@ -111,6 +111,11 @@ class Protocol:
         """Samples handed over and not yet learned."""
         return len(self._queue)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a round is under way."""
+        return self._said is not None
+
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take an event at a time; give what is to be done, in order."""
         if self._started is None:
