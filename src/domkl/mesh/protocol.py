@@ -89,15 +89,8 @@ class Protocol:
         if snapshot is not None:
             self._restore(snapshot)
         self._layout = self.learner.layout()
-        self.links = Links(
-            name,
-            model,
-            self._layout,
-            timing=timing,
-            incarnation=checks.whole("incarnation", incarnation, 1),
-            measures=self.measures,
-            owner=self,
-        )
+        number = checks.whole("incarnation", incarnation, 1)
+        self.links = Links(name, model, self._layout, timing, number, self.measures, owner=self)
         self.links.set_neighbors(tuple(neighbors))
         self._queue: deque[Sample] = deque()
         self._said: Any = None  # the message of the step under way, while it waits
