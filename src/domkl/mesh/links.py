@@ -1,14 +1,14 @@
 """All edges of a learner: shake hands, hear, ask again, stay alive, notice silence."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from domkl import checks
 from domkl.errors import WireError
 from domkl.mesh.edge import Edge, Gaps, Pair
 from domkl.mesh.events import Alarm, Effect, Send
 from domkl.mesh.measures import Measures
 from domkl.mesh.model import Model
+from domkl.mesh.timing import Timing
 from domkl.mesh.wire import (
     OPEN,
     Frame,
@@ -23,23 +23,6 @@ from domkl.mesh.wire import (
 
 #: an own epoch number is the incarnation and a count
 COUNTS = 1 << 20
-
-
-class Timing(NamedTuple):
-    """Seconds."""
-
-    round_timeout: float = 1.0  # lockstep: a round ends after this, whoever is missing
-    resend_after: float = 0.2  # ask again for what has not come
-    idle_after: float = 0.5  # without a sample for so long, follow the neighbors
-    alive_every: float = 1.0  # say something at least so often
-    silence: float = 4.0  # a neighbor not heard for so long is down
-    start_timeout: float = 10.0  # lockstep: wait so long for all neighbors before the first round
-
-    def check(self) -> "Timing":
-        """Refuse what cannot work."""
-        for name, value in self._asdict().items():
-            checks.positive(name, value)
-        return self
 
 
 class Owner(Protocol):
@@ -212,7 +195,8 @@ class Links:
         self.send(edge, Kind.HELLO, now, flags=flags, payload=encode_parts(self._model.parts))
 
     def _ask(self, edge: Edge, now: float) -> None:
-        edge.asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, self.timing.resend_after), 1)
+        shortest, longest = self.timing.resend_after, 4 * self.timing.resend_after
+        edge.asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, shortest), longest)
         edge.stats.n_asked += 1
         self.send(edge, Kind.ASK, now, round=edge.n_done + 1)
 

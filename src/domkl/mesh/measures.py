@@ -47,6 +47,15 @@ class Measures:
     n_idle: int = 0  # steps without a sample
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # (neighbor, reason)
     edges: dict[str, EdgeMeasures] = field(default_factory=dict)
+    last_label: float = 0.0
+
+    def judge(self, y: float, y_hat: float, gap: float | None) -> None:
+        """Count in what was said of a label, and how far from what neighbors would have said."""
+        self.errors.add((y_hat - y) ** 2)
+        self.errors_last_value.add((self.last_label - y) ** 2)
+        self.last_label = y
+        if gap is not None:
+            self.gaps.add(gap)
 
     @property
     def n_learned(self) -> int:
@@ -76,12 +85,14 @@ class Measures:
     def saved(self) -> dict[str, list[float]]:
         """What a checkpoint keeps."""
         means = {name: [mean.n, mean.total] for name, mean in self._means().items()}
-        return {**means, "counts": [self.n_rounds, self.n_waited, self.n_idle]}
+        counts: list[float] = [self.n_rounds, self.n_waited, self.n_idle]
+        return {**means, "counts": counts, "last": [self.last_label]}
 
     def restore(self, saved: dict[str, list[float]]) -> None:
         """Go on from there."""
         for name, mean in self._means().items():
             mean.n, mean.total = int(saved[name][0]), float(saved[name][1])
+        self.last_label = float(saved["last"][0])
         self.n_rounds, self.n_waited, self.n_idle = (int(n) for n in saved["counts"])
 
     def _means(self) -> dict[str, Mean]:

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl import checks
-from domkl.algorithms.base import Inputs
 from domkl.errors import DataError
 from domkl.mesh.edge import Edge, Gaps, Pair, gaps_of
 from domkl.mesh.events import (
@@ -37,9 +36,9 @@ from domkl.mesh.events import (
 )
 from domkl.mesh.learner import LocalLearner
 from domkl.mesh.links import Links
-from domkl.mesh.links import Timing as Timing
 from domkl.mesh.measures import Measures
 from domkl.mesh.model import Model
+from domkl.mesh.timing import Timing as Timing
 from domkl.mesh.wire import IDLE, Kind, Offer
 from domkl.typing import Floats
 
@@ -94,7 +93,6 @@ class Protocol:
         self.learned = 0
         self.learner = LocalLearner(model)
         self.alone = LocalLearner(model) if measures_alone else None
-        self._last_label: float | None = None
         if snapshot is not None:
             self._restore(snapshot)
         self._layout = self.learner.layout()
@@ -119,11 +117,6 @@ class Protocol:
     def n_queued(self) -> int:
         """Samples handed over and not yet learned."""
         return len(self._queue)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a round is under way."""
-        return self._said is not None
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take an event at a time; give what is to be done, in order."""
@@ -163,7 +156,6 @@ class Protocol:
         header = {
             "model": dict(self.model.parts),
             "learned": self.learned,
-            "last_label": self._last_label,
             "has_neighbors": bool(self.links.opened),
             "measures": self.measures.saved(),
         }
@@ -202,24 +194,13 @@ class Protocol:
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
         self.links.out.append(Predicted(sample.number, y_hat))
-        self._measure(sample, inputs, y_hat)
+        self.measures.judge(sample.y, y_hat, self.learner.neighbor_gap(inputs, y_hat))
+        if self.alone is not None:
+            self.measures.errors_alone.add((self.alone.learn(sample.x, sample.y) - sample.y) ** 2)
         self.learned = sample.number
         self._is_following = False
         message = self.learner.local_step(inputs, prediction, np.array([sample.y]))[1]
         self._offer(message, 0, now)
-
-    def _measure(self, sample: Sample, inputs: Inputs, y_hat: float) -> None:
-        measures, y = self.measures, np.array([sample.y])
-        measures.errors.add((y_hat - sample.y) ** 2)
-        measures.errors_last_value.add((sample.y - (self._last_label or 0.0)) ** 2)
-        self._last_label = sample.y
-        gap = self.learner.neighbor_gap(inputs, y_hat)
-        if gap is not None:
-            measures.gaps.add(gap)
-        if self.alone is not None:
-            own, prediction = self.alone.look(sample.x)
-            measures.errors_alone.add((float(prediction.y_hat[0]) - sample.y) ** 2)
-            self.alone.merge(self.alone.local_step(own, prediction, y)[1], ())
 
     def _follow(self, now: float) -> bool:
         """Step without a sample, if a neighbor has waited long enough for an offer."""
@@ -247,8 +228,9 @@ class Protocol:
             if edge.is_due:
                 if not payload or self._layout.is_by_edge:
                     payload = self._layout.pack(message, i, len(links.opened))
+                    own = self._layout.unpack(payload)
                 frame = links.frame(edge, Kind.OFFER, edge.n_done + 1, flags, payload)
-                pair = edge.offer(self._layout.unpack(payload), frame, self._step)
+                pair = edge.offer(own, frame, self._step)
                 links.offered(edge, frame, now)
                 if pair is not None:
                     self.completed(edge, pair)
@@ -256,7 +238,7 @@ class Protocol:
     def _may_merge(self, now: float) -> bool:
         if self.mode == "async":
             return True
-        missing = [e for e in self.links.opened if e.is_awaited and not e.is_lagging]
+        missing = [e for e in self.links.opened if e.own is not None and not e.is_lagging]
         if not missing:
             return True
         if now - self._stepped < self.timing.round_timeout:
@@ -311,7 +293,6 @@ class Protocol:
         if difference:
             raise DataError(f"checkpoint must be of the same model; {difference}")
         self.learned = checks.whole("learned", header["learned"], 0)
-        self._last_label = header["last_label"]
         self.measures.restore(header["measures"])
         self.learner.restore("state", arrays)
         if header["has_neighbors"]:

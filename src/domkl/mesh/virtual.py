@@ -88,6 +88,8 @@ class World:
     weather : Weather
     generator : np.random.Generator
         For the weather.
+    host : type
+        The protocol, or a variation of it to compare with.
     """
 
     def __init__(
@@ -103,7 +105,9 @@ class World:
         period: float = 0.1,
         weather: Weather = Weather(),  # noqa: B008  frozen
         generator: np.random.Generator | None = None,
+        host: type[Protocol] = Protocol,
     ) -> None:
+        self._host = host
         self.model, self.x, self.y = model, x, y
         self.weather, self.period = weather, period
         self._options: dict[str, Any] = {
@@ -141,7 +145,7 @@ class World:
         """Start a learner, from its disk if it ran before."""
         place = self.places[name]
         place.incarnation += 1
-        place.protocol = Protocol(
+        place.protocol = self._host(
             name,
             self.model,
             place.neighbors,
