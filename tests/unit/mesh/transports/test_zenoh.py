@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime as dt
+import threading
 
 import pytest
 import zenoh
@@ -12,7 +13,8 @@ from domkl.errors import DataError, ParameterError
 from domkl.mesh import certificates
 from domkl.mesh.transports import zenoh_config
 from domkl.mesh.transports.base import Address
-from domkl.mesh.transports.zenoh import ZenohTransport, open_router, open_zenoh
+from domkl.mesh.transports.zenoh import ZenohTransport, open_router, run_router
+from domkl.mesh.transports.zenoh_session import open_zenoh
 
 LIMITS = {"wait_before_drop": 0.2, "max_frame": 10**6}
 
@@ -195,6 +197,20 @@ async def test_nodes_meet_through_a_router_and_find_it_again(net):
         await wait_for(lambda: a.up and b.up)
         assert a.send("b", b"3")
         await wait_for(lambda: b.frames == [("a", b"3")])
+
+
+@story
+async def test_nodes_may_start_before_their_router_and_stop_without_it(net):
+    address, is_over = Address(LOCALHOST, free_port()), threading.Event()
+    a = await client(net, "a", ["b"], address)
+    b = await client(net, "b", ["a"], address)
+    lonely = await client(net, "c", ["a"], Address(LOCALHOST, free_port()))
+    await lonely.transport.stop()
+    router = net.certificates("router")
+    running = asyncio.create_task(asyncio.to_thread(run_router, address, router, "ab", is_over))
+    await wait_for(lambda: a.up and b.up)
+    is_over.set()
+    await running
 
 
 @story
