@@ -238,7 +238,7 @@ class Protocol:
     def _may_merge(self, now: float) -> bool:
         if self.mode == "async":
             return True
-        missing = [e for e in self.links.opened if e.is_awaited and not e.is_lagging]
+        missing = [e for e in self.links.opened if e.own is not None and not e.is_lagging]
         if not missing:
             return True
         if now - self._stepped < self.timing.round_timeout:
