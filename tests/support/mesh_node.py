@@ -9,7 +9,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from dataclasses import replace
 from pathlib import Path
 
 import domkl
@@ -32,19 +31,12 @@ def free_ports(n):
 
 def solo_config(name="solo", **changes):
     address, http = (Address("127.0.0.1", port) for port in free_ports(2))
-    config = MeshConfig(
-        members=(Member(name, address, http),), edges=(), target=TARGET,
-        inputs=() if "lags" in changes else INPUTS, algorithm=domkl.DOMKL(),
-        kernels=(1.0, 10.0), n_frequencies=5, checkpoint_every=7,
-    )  # fmt: skip
-    return replace(config, **changes) if "lags" not in changes else _series(config, changes)
-
-
-def _series(config, changes):
-    members, edges, target = config.members, config.edges, config.target
-    given = {"algorithm": domkl.DOMKL(), "kernels": (1.0, 10.0), "n_frequencies": 5,
-             "checkpoint_every": 7, **changes}  # fmt: skip
-    return MeshConfig(members=members, edges=edges, target=target, **given)
+    given = {
+        "members": (Member(name, address, http),), "edges": (), "target": TARGET,
+        "inputs": () if "lags" in changes else INPUTS, "algorithm": domkl.DOMKL(),
+        "kernels": (1.0, 10.0), "n_frequencies": 5, "checkpoint_every": 7,
+    }  # fmt: skip
+    return MeshConfig(**given | changes)
 
 
 def solo_folder(parent, name="solo", **changes):

@@ -79,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
         raise _lacking(error) from None
     import asyncio
 
-    telemetry.configure(args.log_format, args.log_level, args.log_file)
-    asyncio.run(serve(args.folder, options, mesh_file=args.mesh, transports=_transport))
+    with telemetry.logging_to(args.log_format, args.log_level, args.log_file):
+        asyncio.run(serve(args.folder, options, mesh_file=args.mesh, transports=_transport))
     return 0
 
 

@@ -1,10 +1,11 @@
 """A node's log: one line per event, as text or JSON; and the alarm before a certificate expires."""
 
+import contextlib
 import json
 import logging
 import logging.handlers
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,8 @@ def event(what: str, level: int = logging.INFO, /, **facts: Any) -> None:
     logger.log(level, what, extra={"facts": facts})
 
 
-def configure(form: str, level: str, file: Path | None = None) -> logging.Handler:
+@contextlib.contextmanager
+def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None]:
     """Send the log of the package to standard error, or to a file that is rotated."""
     checks.choice("log format", form, FORMATS)
     checks.choice("log level", level, LEVELS)
@@ -42,10 +44,16 @@ def configure(form: str, level: str, file: Path | None = None) -> logging.Handle
         )
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     package = logging.getLogger("domkl")
+    before = package.level, package.propagate
     package.addHandler(handler)
     package.setLevel(level.upper())
     package.propagate = False
-    return handler
+    try:
+        yield
+    finally:
+        package.removeHandler(handler)
+        handler.close()
+        package.level, package.propagate = before
 
 
 class JsonLines(logging.Formatter):

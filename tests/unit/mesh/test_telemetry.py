@@ -12,23 +12,16 @@ from domkl.mesh import telemetry
 
 @pytest.fixture
 def written(tmp_path):
-    handlers = []
-
-    def write(form, level="info"):
+    def write(form):
         path = tmp_path / "logs" / f"{form}.log"
-        handlers.append(telemetry.configure(form, level, path))
-        telemetry.event("ready", name="north 1", rounds=3)
-        telemetry.event("noise", logging.DEBUG)
-        logging.getLogger("domkl.mesh.other").warning("two\nlines %s", 1)
+        with telemetry.logging_to(form, "info", path):
+            telemetry.event("ready", name="north 1", rounds=3)
+            telemetry.event("noise", logging.DEBUG)
+            logging.getLogger("domkl.mesh.other").warning("two\nlines %s", 1)
+        telemetry.event("after")
         return path.read_text().splitlines()
 
-    package = logging.getLogger("domkl")
-    before = package.level, package.propagate
-    yield write
-    for handler in handlers:
-        package.removeHandler(handler)
-        handler.close()
-    package.level, package.propagate = before
+    return write
 
 
 def test_json_lines(written):
@@ -46,8 +39,11 @@ def test_text_lines(written):
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(ParameterError, match="log format must be one of"):
-        telemetry.configure("xml", "info")
+    with (
+        pytest.raises(ParameterError, match="log format must be one of"),
+        telemetry.logging_to("xml", "info"),
+    ):
+        pass
 
 
 def test_equal_alarms_are_counted_and_not_written():
