@@ -19,7 +19,7 @@ from domkl.mesh.settings import MESH_ALGORITHMS, Member, MeshConfig, checked
 from domkl.mesh.timing import Timing
 from domkl.mesh.transports.base import Address
 
-__all__ = ["Member", "MeshConfig", "read_config", "write_config"]
+__all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]
 
 _LOSSES: dict[str, type] = {
     each.__name__.lower(): each for each in (Squared, Huber, Absolute, Pinball, Logistic)
@@ -43,7 +43,7 @@ def read_config(path: Path) -> MeshConfig:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DataError(f"{path}: must be a TOML file: {error}") from None
     try:
-        return _config(table)
+        return config_of(table)
     except ParameterError as error:
         raise DataError(f"{path}: {error}") from None
 
@@ -64,7 +64,8 @@ def write_config(path: Path, config: MeshConfig) -> None:
             raise
 
 
-def _config(table: Mapping[str, Any]) -> MeshConfig:
+def config_of(table: Mapping[str, Any]) -> MeshConfig:
+    """Make a configuration of what a mesh file holds; ParameterError names the key."""
     _check_keys("", table, _TOP)
     for key in ("target", "learners"):
         if key not in table:
