@@ -93,7 +93,7 @@ class Node:
     def is_idle(self) -> bool:
         """Whether all that was accepted is learned."""
         protocol = self.protocol
-        is_done = protocol is not None and not protocol.n_queued and not protocol.is_waiting
+        is_done = protocol is not None and not protocol.n_queued
         return is_done and not self.ledger.waiting
 
     async def start(self) -> None:
@@ -245,6 +245,8 @@ class Node:
             elif isinstance(effect, events.Checkpoint):
                 if not self.saver.is_busy:  # else the next one will do
                     self.saver.begin(self._snapshot())
+                # the protocol paused, so that the snapshot is of this very sample
+                asyncio.get_running_loop().call_soon(self._handle, events.Tick())
             else:
                 self._alarm(effect.kind, effect.peer, effect.text)
 

@@ -46,7 +46,11 @@ def test_two_nodes_learn_together_and_tell_of_it(tmp_path):
         for k in range(30):
             for i, node in enumerate(nodes):
                 await node.accept(prepared(node, [2 * k + i]))
-        await until(lambda: all(node.is_idle for node in nodes))
+        edges = [(nodes[0], "south"), (nodes[1], "north")]
+        await until(
+            lambda: all(n.protocol.measures.edges[peer].n_exchanged >= 30 for n, peer in edges)
+        )
+        assert all(node.is_idle for node in nodes)
         north, south = (state_of(node) for node in nodes)
         assert north["n_learned"] == south["n_learned"] == 30
         assert north["n_waited"] == 0
