@@ -18,8 +18,12 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 from domkl.mesh.config import Member, MeshConfig, write_config
+from domkl.mesh.journal import Journal
 from domkl.mesh.model import Range
+from domkl.mesh.segment import Entry
 from domkl.mesh.transports.base import Address
 
 HTTP = Address("127.0.0.1", 18765)
@@ -94,6 +98,22 @@ def acknowledged(size, until):
     return n
 
 
+def syncs(folder):
+    """The journal by itself: what one sync costs, and what sharing it is worth."""
+    journal = Journal(folder / "journal", 6)
+    for size in (1, 16, 100):
+        entries = [Entry(np.arange(6.0)) for _ in range(size)]
+        begun, n = time.perf_counter(), 0
+        while time.perf_counter() < begun + SECONDS / 2:
+            journal.append(entries)
+            n += 1
+        rate = n / (time.perf_counter() - begun)
+        print(
+            f"journal, {size:3} samples a sync: {rate:6.0f} syncs/s, {rate * size:8.0f} samples/s"
+        )
+    journal.close()
+
+
 def rates():
     for n_clients, size in ((1, 1), (16, 1), (1, 100)):
         wait_learned()
@@ -138,6 +158,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
         folder = Path(name) / "solo"
         write_folder(folder)
+        syncs(Path(name))
         Node(folder).stop()
         starts = []
         for _ in range(3):

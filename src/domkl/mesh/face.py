@@ -16,6 +16,7 @@ from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.sockets import bind
 
 GRACE = 3  # seconds for answers under way when the node stops
+MOST = 1000  # connections at once
 KEPT = 75  # seconds that an idle connection is kept
 
 
@@ -59,6 +60,7 @@ class HttpFace:
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
             server_header=False, timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
+            limit_concurrency=MOST,
             ssl_certfile=None if folder is None else folder / NODE,
             ssl_keyfile=None if folder is None else folder / NODE_KEY,
         )  # fmt: skip

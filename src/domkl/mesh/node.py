@@ -152,9 +152,9 @@ class Node:
         """Have samples on disk; give their numbers."""
         try:
             return await self.intake.accept(items)
-        except MeshError as error:
+        except Exception as error:
             self.rejected[REASONS.get(type(error), "failed")] += len(items)
-            if type(error) is MeshError:  # the journal cannot be written any more
+            if type(error) not in REASONS:  # the journal cannot be written any more
                 self._fail(error)
             raise
 
