@@ -167,10 +167,8 @@ class Protocol:
     def _advance(self, now: float) -> None:
         """Begin and end steps, as long as something can be done."""
         while True:
-            if self._said is not None:
-                if not self._may_merge(now):
-                    return
-                self._merge()
+            if self._said is not None and not (self._may_merge(now) and self._merge()):
+                return
             if self._queue and not self._is_gated(now):
                 self._learn(self._queue.popleft(), now)
             elif not self._follow(now):
@@ -243,7 +241,7 @@ class Protocol:
             edge.is_lagging = True
         return True
 
-    def _merge(self) -> None:
+    def _merge(self) -> bool:
         message, opened, fields = self._said, self.links.opened, self.learner.gap_fields
         self._said = None
         heard = [edge.fresh.theirs if edge.fresh else edge.newest for edge in opened]
@@ -256,9 +254,11 @@ class Protocol:
                 self._amend(gaps_of(Pair(own, edge.newest), fields), -1)
         for edge in opened:
             edge.fresh = None
-        if self.learned - self._saved >= self.checkpoint_every:
-            self._saved = self.learned
-            self.links.out.append(Checkpoint(self.learned))
+        if self.learned - self._saved < self.checkpoint_every:
+            return True
+        self._saved = self.learned
+        self.links.out.append(Checkpoint(self.learned))
+        return False  # nothing more in this call: the snapshot must be of this very sample
 
     def completed(self, edge: Edge, pair: Pair) -> None:
         """Keep the pair for the merge of this step, or take it in now."""
