@@ -13,7 +13,9 @@ import threading
 import urllib.error
 
 import pytest
-from mesh_node import Process, sample, solo_folder, wait_until
+from mesh_node import Process, mesh_config, sample, solo_folder, wait_until
+
+from domkl.mesh.folder import init_mesh
 
 pytestmark = pytest.mark.slow
 
@@ -164,6 +166,39 @@ def test_a_full_disk_answers_507_and_goes_on_when_there_is_room(tmp_path):
         (disk / "ballast").unlink()
         assert client.learn(sample(0))[1]["number"] == 21
         assert client.wait_learned(21)["n_learned"] == 21
+        assert node.stop() == 0
+
+
+def test_in_a_mesh_it_rejoins_as_a_new_epoch(tmp_path):
+    config = mesh_config(("north", "south"), (("north", "south"),), checkpoint_every=5)
+    init_mesh(tmp_path / "mesh", config)
+    north, south = tmp_path / "mesh" / "north", tmp_path / "mesh" / "south"
+    with Process(north) as stays:
+        here = stays.client()
+        for life in (1, 2):
+            with Process(south) as node:
+                there = node.client()
+                n = 20 * life
+                for client in (here, there):
+                    assert client.learn([sample(k) for k in range(20)])[0] == 202
+                assert there.wait_learned(n)["n_learned"] == n
+                assert here.wait_learned(n)["n_learned"] == n
+                edge = here.state()["neighbors"]["south"]
+                assert (edge["is_open"], edge["n_epochs"] >= life) == (True, True)
+                node.kill()
+        assert here.wait_learned(40)["n_learned"] == 40
+        assert edge["n_exchanged"] >= 20
+        assert stays.stop() == 0
+
+
+def test_neighbors_and_certificates_are_read_again_on_sighup(tmp_path):
+    folder = solo_folder(tmp_path)
+    with Process(folder) as node:
+        client = node.client()
+        (folder / "mesh.toml").write_text("spoiled")
+        node.process.send_signal(signal.SIGHUP)
+        assert "TOML" in node.wait_event("reload refused")[0]["text"]
+        assert client.learn(sample(0))[0] == 202
         assert node.stop() == 0
 
 

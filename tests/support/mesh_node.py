@@ -1,5 +1,6 @@
 """Nodes for tests: small folders, real processes, and HTTP by urllib."""
 
+import asyncio
 import json
 import os
 import signal
@@ -13,7 +14,12 @@ from pathlib import Path
 
 import domkl
 from domkl.mesh.config import Member, MeshConfig, write_config
+from domkl.mesh.home import open_home
+from domkl.mesh.ledger import Ledger
 from domkl.mesh.model import Range
+from domkl.mesh.node import Node
+from domkl.mesh.samples import Given
+from domkl.mesh.serve import tls_transport
 from domkl.mesh.transports.base import Address
 
 DEADLINE = 120  # seconds; compiling afresh on a busy machine takes most of it
@@ -39,6 +45,16 @@ def solo_config(name="solo", **changes):
     return MeshConfig(**given | changes)
 
 
+def mesh_config(names, edges, **changes):
+    ports = free_ports(2 * len(names))
+    members = tuple(
+        Member(name, Address("127.0.0.1", ports[2 * k]), Address("127.0.0.1", ports[2 * k + 1]))
+        for k, name in enumerate(names)
+    )
+    given = {"algorithm": domkl.DOMKL(), "kernels": (1.0, 10.0), "n_frequencies": 5}
+    return MeshConfig(members=members, edges=edges, target=TARGET, inputs=INPUTS, **given | changes)
+
+
 def solo_folder(parent, name="solo", **changes):
     folder = Path(parent) / name
     folder.mkdir(parents=True)
@@ -61,6 +77,23 @@ def wait_until(claim, seconds=DEADLINE):
             return found
         time.sleep(0.02)
     raise AssertionError(f"not in {seconds} s: {claim}")
+
+
+def made(folder, with_transport=False):
+    home = open_home(folder)
+    ledger = Ledger(home.data, home.config.model(), home.config.lags)
+    return Node(home, ledger, tls_transport(home) if with_transport else None)
+
+
+def prepared(node, numbers):
+    return [node.ledger.desk.sample(Given(**sample(k))) for k in numbers]
+
+
+async def until(claim):
+    end = time.monotonic() + DEADLINE
+    while not claim():
+        assert time.monotonic() < end, "not in time"
+        await asyncio.sleep(0.01)
 
 
 class Client:

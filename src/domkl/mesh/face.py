@@ -16,6 +16,8 @@ from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.sockets import bind
 
 GRACE = 3  # seconds for answers under way when the node stops
+MOST = 1000  # connections at once
+KEPT = 75  # seconds that an idle connection is kept
 
 
 class _Server(uvicorn.Server):
@@ -51,11 +53,14 @@ class HttpFace:
             self._socket = await bind(self.address)
         except OSError as error:
             raise MeshError(f"cannot serve HTTP at {self.address}: {error.strerror}") from None
+        # asyncio sets it for sockets of its own making only; else each answer waits 40 ms
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = Address(*self._socket.getsockname()[:2])
         folder = self._folder
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
-            server_header=False, timeout_graceful_shutdown=GRACE,
+            server_header=False, timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
+            limit_concurrency=MOST,
             ssl_certfile=None if folder is None else folder / NODE,
             ssl_keyfile=None if folder is None else folder / NODE_KEY,
         )  # fmt: skip

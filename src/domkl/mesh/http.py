@@ -1,6 +1,6 @@
 """A node's local face: HTTP for whoever has samples, wants predictions, or watches."""
 
-from collections.abc import Callable
+import asyncio
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from domkl.mesh.report import registry_of, state_of
 from domkl.mesh.samples import Given, Inputs, Prepared, explained
 
 RETRY = "1"  # seconds
+AT_ONCE = 64  # samples checked before others are heard
 
 
 class Accepted(BaseModel):
@@ -92,7 +93,7 @@ def _add_learning(app: FastAPI, node: Node) -> None:
         """
         _check_ready(node)
         given = body if isinstance(body, list) else [body]
-        numbers = await node.accept(_prepared(node, desk.sample, given)) if given else []
+        numbers = await node.accept(await _prepared(node, given)) if given else []
         found = [Accepted(number=n, id=g.id) for n, g in zip(numbers, given, strict=True)]
         return found if isinstance(body, list) else found[0]
 
@@ -133,16 +134,18 @@ def _check_ready(node: Node) -> None:
         raise NotReadyError("node must be ready, and is starting or stopping; try again later")
 
 
-def _prepared(node: Node, check: Callable[[Given], Prepared], given: list[Given]) -> list[Prepared]:
-    """All of them, or the first that is wrong."""
+async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
+    """All of them, or the first that is wrong; long lists let others have their turn."""
     found = []
     for k, each in enumerate(given, 1):
         try:
-            found.append(check(each))
+            found.append(node.ledger.desk.sample(each))
         except DataError as error:
             node.rejected[INVALID] += len(given)
             where = f"sample {k} of {len(given)}: " if len(given) > 1 else ""
             raise DataError(where + str(error)) from None
+        if k % AT_ONCE == 0:
+            await asyncio.sleep(0)
     return found
 
 

@@ -107,11 +107,11 @@ class Intake:
             entries = [item.entry for item in items]
             try:
                 first = await loop.run_in_executor(None, self._journal.append, entries)
-            except (MeshError, OSError) as error:
+                self._on_accepted(first, items)
+            except Exception as error:  # whoever waits must hear of it
                 for group in groups:
                     group.first.set_exception(error)
             else:
-                self._on_accepted(first, items)
                 for group in groups:
                     group.first.set_result(first)
                     first += len(group.items)

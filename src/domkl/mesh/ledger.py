@@ -83,6 +83,7 @@ class Ledger:
 
     def saved(self, state: Parts) -> Saved:
         """What a checkpoint of this moment holds."""
+        assert self.position == state.header["learned"] + self._lags or not state.header["learned"]
         lags = np.empty(0) if self.series is None else self.series.before(self.position)
         counts = {"outside": self.n_outside}
         return Saved(self.position, state, lags, dict(self.journal.rows), counts)

@@ -93,7 +93,7 @@ class Node:
     def is_idle(self) -> bool:
         """Whether all that was accepted is learned."""
         protocol = self.protocol
-        is_done = protocol is not None and not protocol.n_queued and not protocol.is_waiting
+        is_done = protocol is not None and not protocol.n_queued
         return is_done and not self.ledger.waiting
 
     async def start(self) -> None:
@@ -152,9 +152,9 @@ class Node:
         """Have samples on disk; give their numbers."""
         try:
             return await self.intake.accept(items)
-        except MeshError as error:
+        except Exception as error:
             self.rejected[REASONS.get(type(error), "failed")] += len(items)
-            if type(error) is MeshError:  # the journal cannot be written any more
+            if type(error) not in REASONS:  # the journal cannot be written any more
                 self._fail(error)
             raise
 
@@ -245,6 +245,8 @@ class Node:
             elif isinstance(effect, events.Checkpoint):
                 if not self.saver.is_busy:  # else the next one will do
                     self.saver.begin(self._snapshot())
+                # the protocol paused, so that the snapshot is of this very sample
+                asyncio.get_running_loop().call_soon(self._handle, events.Tick())
             else:
                 self._alarm(effect.kind, effect.peer, effect.text)
 

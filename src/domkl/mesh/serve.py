@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from domkl.errors import ParameterError
+from domkl.errors import MeshError, ParameterError
 from domkl.mesh.certificates import CA
 from domkl.mesh.face import HttpFace
 from domkl.mesh.guard import is_loopback, rules_for
@@ -64,6 +65,14 @@ async def serve(
 ) -> None:
     """Run the node of a folder until SIGTERM, SIGINT, its end of input, or a failure."""
     home = open_home(folder, mesh_file)
+    try:
+        await _serve(home, options, transports or tls_transport)
+    except OSError as error:
+        raise MeshError(f"{home.name} cannot go on: {error}") from None
+    event("stopped", learner=home.name)
+
+
+async def _serve(home: Home, options: Options, transports: MakeTransport) -> None:
     lock = Lock(home.data)
     try:
         config = home.config
@@ -72,7 +81,7 @@ async def serve(
         if options.csv is not None:
             replay = Replay(options.csv, ledger.desk, options.rows or slice(None), options.missing)
         has_certificate = home.certificate is not None
-        transport = (transports or tls_transport)(home) if has_certificate else None
+        transport = transports(home) if has_certificate else None
         node, face = Node(home, ledger, transport), _face(home, options)
         try:
             await _run(node, face, options, replay)
@@ -81,7 +90,6 @@ async def serve(
             await node.close()
     finally:
         lock.release()
-    event("stopped", learner=home.name)
 
 
 def tls_transport(home: Home) -> Transport:
@@ -140,7 +148,10 @@ def _signals(node: Node, face: HttpFace) -> Iterator[None]:
 
     async def reload() -> None:
         await node.reload()
-        face.reload()
+        try:
+            face.reload()
+        except OSError as error:  # the old certificate stays
+            event("reload refused", logging.ERROR, text=str(error))
 
     def on_hangup() -> None:
         task = asyncio.create_task(reload())

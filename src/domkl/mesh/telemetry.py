@@ -15,6 +15,7 @@ from domkl.errors import DomklError
 from domkl.mesh import certificates
 
 FORMATS = ("text", "json")
+SOURCES = ("domkl", "uvicorn", "asyncio")  # of the others, what is amiss
 LEVELS = ("debug", "info", "warning", "error")
 ROTATED = 10 * 2**20  # bytes of a log file; five older ones are kept
 WARNED = timedelta(days=30)  # before a certificate expires
@@ -31,7 +32,7 @@ def event(what: str, level: int = logging.INFO, /, **facts: Any) -> None:
 
 @contextlib.contextmanager
 def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None]:
-    """Send the log of the package to standard error, or to a file that is rotated."""
+    """Send the log of the process to standard error, or to a file that is rotated."""
     checks.choice("log format", form, FORMATS)
     checks.choice("log level", level, LEVELS)
     handler: logging.Handler
@@ -43,17 +44,17 @@ def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None
             file, maxBytes=ROTATED, backupCount=5, encoding="utf-8"
         )
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    package = logging.getLogger("domkl")
-    before = package.level, package.propagate
-    package.addHandler(handler)
-    package.setLevel(level.upper())
-    package.propagate = False
+    before = [(each, each.level, each.propagate) for each in map(logging.getLogger, SOURCES)]
+    for each, _, _ in before:
+        each.addHandler(handler)
+        each.setLevel(level.upper() if each.name == "domkl" else logging.WARNING)
+        each.propagate = False
     try:
         yield
     finally:
-        package.removeHandler(handler)
+        for each, each.level, each.propagate in before:
+            each.removeHandler(handler)
         handler.close()
-        package.level, package.propagate = before
 
 
 class JsonLines(logging.Formatter):

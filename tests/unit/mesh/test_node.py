@@ -4,60 +4,36 @@ import asyncio
 import errno
 import logging
 import re
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from mesh_node import INPUTS, TARGET, free_ports, sample, solo_config, solo_folder
+from mesh_node import (
+    made,
+    mesh_config,
+    prepared,
+    sample,
+    solo_config,
+    solo_folder,
+    until,
+)
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import domkl
 from domkl.errors import DataError, MeshError
 from domkl.mesh import certificates
-from domkl.mesh.config import Member, MeshConfig, write_config
+from domkl.mesh.config import write_config
 from domkl.mesh.folder import init_mesh
 from domkl.mesh.home import Lock, open_home
 from domkl.mesh.ledger import Ledger
-from domkl.mesh.node import Node
 from domkl.mesh.report import digest, registry_of, state_of
 from domkl.mesh.samples import Given
-from domkl.mesh.serve import tls_transport
 from domkl.mesh.sources import Replay, from_lines, parse_rows, until_learned
-from domkl.mesh.transports.base import Address
 
 PAGE = Path(__file__).parents[3] / "docs" / "node.md"
-SOON = 60.0
-
-
-def made(folder, with_transport=False):
-    home = open_home(folder)
-    ledger = Ledger(home.data, home.config.model(), home.config.lags)
-    return Node(home, ledger, tls_transport(home) if with_transport else None)
-
-
-def prepared(node, numbers):
-    return [node.ledger.desk.sample(Given(**sample(k))) for k in numbers]
-
-
-async def until(claim):
-    end = time.monotonic() + SOON
-    while not claim():
-        assert time.monotonic() < end, "not in time"
-        await asyncio.sleep(0.01)
-
-
-def mesh_config(names, edges, **changes):
-    ports = free_ports(2 * len(names))
-    members = tuple(
-        Member(name, Address("127.0.0.1", ports[2 * k]), Address("127.0.0.1", ports[2 * k + 1]))
-        for k, name in enumerate(names)
-    )
-    given = {"algorithm": domkl.DOMKL(), "kernels": (1.0, 10.0), "n_frequencies": 5}
-    return MeshConfig(members=members, edges=edges, target=TARGET, inputs=INPUTS, **given | changes)
 
 
 def test_two_nodes_learn_together_and_tell_of_it(tmp_path):
@@ -70,7 +46,11 @@ def test_two_nodes_learn_together_and_tell_of_it(tmp_path):
         for k in range(30):
             for i, node in enumerate(nodes):
                 await node.accept(prepared(node, [2 * k + i]))
-        await until(lambda: all(node.is_idle for node in nodes))
+        edges = [(nodes[0], "south"), (nodes[1], "north")]
+        await until(
+            lambda: all(n.protocol.measures.edges[peer].n_exchanged >= 30 for n, peer in edges)
+        )
+        assert all(node.is_idle for node in nodes)
         north, south = (state_of(node) for node in nodes)
         assert north["n_learned"] == south["n_learned"] == 30
         assert north["n_waited"] == 0
