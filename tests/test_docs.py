@@ -169,3 +169,32 @@ def test_no_registry_address():
     words = ("index-url", "find-links", "trusted-host", "registry" + "=")
     for name in ("constraints.txt", "pyproject.toml", "Makefile", ".ci/run"):
         assert not any(word in (ROOT / name).read_text() for word in words)
+
+
+def _section(page, heading):
+    return page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_the_protocol_page_agrees_with_the_code():
+    from domkl.mesh import links, schedules, wire
+    from domkl.mesh.timing import Timing
+
+    page = (ROOT / "docs" / "mesh-protocol.md").read_text()
+    frames = _section(page, "Frames")
+    sizes = [int(n) for n in re.findall(r"^\| [a-z_ ]+ \| (\d+) \|", frames, re.MULTILINE)]
+    assert sum(sizes) == wire.HEADER.size
+    kinds = re.findall(r"^\| ([A-Z]+) \| (\d) \|", frames, re.MULTILINE)
+    assert kinds == [(kind.name, str(kind.value)) for kind in wire.Kind]
+    for number in (wire.VERSION, wire.MAX_NAME, wire.MAX_TEXT, wire.OPEN, wire.IDLE):
+        assert re.search(rf"\b{number}\b", frames)
+    assert (wire.MAX_SIZE, wire.MAX_LOSS) == (1e6, 1e15)  # as written there
+    assert f"at most {links.MAX_TOLD} different things" in page
+    source = (ROOT / "src/domkl/mesh/links.py").read_text()
+    source += (ROOT / "src/domkl/mesh/edge.py").read_text()
+    refused = frames.split("by neighbor and reason")[1]
+    reasons = re.findall(r"^\| ([a-z]+) \| [^|]+\|$", refused, re.MULTILINE)
+    assert len(reasons) == 8
+    assert all(f'"{reason}"' in source for reason in reasons)
+    times = re.findall(r"^\| ([a-z_]+) \| ([\d.]+) \|", _section(page, "Time"), re.MULTILINE)
+    assert {name: float(value) for name, value in times} == Timing()._asdict()
+    assert (schedules.MAX_DUAL_SUM, schedules.MAX_SPREAD) == (1e-9, 0.5)  # as promised there

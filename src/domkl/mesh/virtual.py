@@ -203,19 +203,36 @@ class World:
             if self._is_reachable(name, other):
                 self._tell(name, PeerUp(other))
 
+    def join(self, name: str, neighbors: Sequence[str], column: int, n_samples: int) -> None:
+        """Bring in a learner that has nothing yet; from now on it gets the samples of a column."""
+        self.places[name] = Place(name, tuple(neighbors))
+        self.order[name] = column
+        self.start(name)
+        self._beat(name)
+        for t in range(n_samples):
+            self.at(self.now + t * self.period, lambda: self._sense(name))
+
+    def leave(self, name: str) -> None:
+        """Let a learner say goodbye, and be gone for good."""
+        place = self.places.pop(name)
+        for effect in place.protocol.leave() if place.protocol is not None else ():
+            self._carry_out(place, effect)
+
     def _is_reachable(self, a: str, b: str) -> bool:
         there = self.places.get(b)
         is_there = there is not None and there.protocol is not None
         return is_there and frozenset((a, b)) not in self.cuts
 
     def _beat(self, name: str) -> None:
-        self.at(self.now + TICK, lambda: self._beat(name))
-        self._tell(name, Tick())
+        if name in self.places:
+            self.at(self.now + TICK, lambda: self._beat(name))
+            self._tell(name, Tick())
 
     def _sense(self, name: str) -> None:
-        place = self.places[name]
-        place.n_arrived = min(place.n_arrived + 1, len(self.y))
-        self._feed(name)
+        if name in self.places:
+            place = self.places[name]
+            place.n_arrived = min(place.n_arrived + 1, len(self.y))
+            self._feed(name)
 
     def _feed(self, name: str) -> None:
         """Hand over the samples that lie on disk."""
