@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     import asyncio
 
     with telemetry.logging_to(args.log_format, args.log_level, args.log_file):
-        asyncio.run(serve(args.folder, options, mesh_file=args.mesh, transports=_transport))
+        asyncio.run(serve(args.folder, options, mesh_file=args.mesh, transports=make_transport))
     return 0
 
 
@@ -125,7 +125,7 @@ def _topic(url: str, topic: str) -> Any:
     return partial(from_topic, broker=Broker.parse(url), topic=topic)
 
 
-def _transport(home: Any) -> Any:
+def make_transport(home: Any) -> Any:
     """The transport that the mesh file names."""
     from domkl.mesh.serve import tls_transport
 
@@ -137,7 +137,12 @@ def _transport(home: Any) -> Any:
         raise _lacking(error) from None
     config = home.config
     return ZenohTransport(
-        home.name, home.neighbors, home.member.address, home.folder, router=config.router
+        home.name,
+        home.neighbors,
+        home.member.address,
+        home.folder,
+        router=config.router,
+        wait_before_drop=0.2 if config.mode == "lockstep" else 0.001,
     )
 
 
