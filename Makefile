@@ -1,11 +1,12 @@
 # make run    set up .venv and run the main job
 # make test   set up .venv with everything; lint, type-check, test
+# make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
 # make bench  set up .venv with everything; print speed as ratios against C, NumPy, DOMKL and River
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint types bench clean
+.PHONY: run test lint types soak bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
@@ -19,6 +20,9 @@ lint: $(VENV)/dev.stamp
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
+
+soak: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/soak.py
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py

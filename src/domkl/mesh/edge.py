@@ -55,6 +55,7 @@ class Edge:
         self.is_lagging = False  # lockstep does not wait for it
         self.last_heard: float | None = None
         self.last_sent = -np.inf
+        self.came = 0.0  # when the newest offer did
         self.asked = 0.0  # when the outstanding offer's counterpart was asked for last
         self.ask_pause = 0.0
         self.stats = EdgeMeasures()

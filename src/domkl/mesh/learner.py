@@ -6,9 +6,10 @@ core/exchange.py, merge. Without faults both agree to the bit.
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domkl.algorithms.base import Inputs, Net, Prediction, Sizes
 from domkl.core.exchange import neighbor_gap, neighbor_sum, weighted_mean
@@ -18,6 +19,13 @@ from domkl.errors import DataError
 from domkl.mesh.model import Model
 from domkl.mesh.wire import Layout, Offer
 from domkl.typing import Array, Floats, Ints
+
+
+class Snapshot(NamedTuple):
+    """What a checkpoint keeps: no pickle needed."""
+
+    header: dict[str, Any]  # JSON-ready
+    arrays: dict[str, NDArray[Any]]
 
 
 class LocalLearner:

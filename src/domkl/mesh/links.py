@@ -23,6 +23,8 @@ from domkl.mesh.wire import (
 
 #: an own epoch number is the incarnation and a count
 COUNTS = 1 << 20
+#: different texts about a neighbor, beyond which its refused frames are counted and no more
+MAX_TOLD = 20
 
 
 class Owner(Protocol):
@@ -46,16 +48,16 @@ class Links:
         name: str,
         model: Model,
         layout: Layout,
-        *,
         timing: Timing,
         incarnation: int,
         measures: Measures,
+        *,
         owner: Owner,
     ) -> None:
         self.name, self._model, self._layout = name, model, layout
         self.timing, self._measures, self._owner = timing, measures, owner
         self._number = incarnation * COUNTS
-        self._told: set[tuple[str, str]] = set()  # alarms that need no repetition
+        self._told: dict[str, set[str]] = {}  # alarms that need no repetition
         self.edges: dict[str, Edge] = {}
         self.opened: list[Edge] = []  # in order
         self.out: list[Effect] = []
@@ -115,6 +117,8 @@ class Links:
             why, pair = edge.hear(frame.round, offer)
             if why:
                 self._refuse(edge.peer, why)
+            else:
+                edge.came = now
             if why == "early":
                 self._ask(edge, now)
             if pair is not None:
@@ -129,7 +133,10 @@ class Links:
 
     def _hello(self, edge: Edge, frame: Frame, now: float) -> None:
         if frame.from_epoch < edge.theirs:
-            self._refuse(edge.peer, "epoch")  # of an earlier life
+            self._refuse(edge.peer, "epoch")
+            if frame.from_epoch // COUNTS < edge.theirs // COUNTS:
+                text = f"{edge.peer} is of an earlier start than heard before; is its clock behind?"
+                self._alarm("refused", edge.peer, text)
             return
         edge.last_heard = edge.stats.last_heard = now
         if frame.from_epoch > edge.theirs:
@@ -149,7 +156,8 @@ class Links:
             self._alarm("mismatch", edge.peer, text)
             self.send(edge, Kind.REFUSE, now, payload=text.encode()[:2000])
         elif frame.kind is Kind.REFUSE:
-            self._alarm("mismatch", edge.peer, decode_text(frame.payload))
+            text = f"{edge.peer} refuses us: {decode_text(frame.payload)}"
+            self._alarm("mismatch", edge.peer, text)
 
     def tick(self, now: float) -> None:
         """Do what time demands."""
@@ -222,6 +230,8 @@ class Links:
         self._measures.refused[peer, why] += 1
 
     def _alarm(self, kind: str, peer: str, text: str, *, is_repeated: bool = False) -> None:
-        if is_repeated or (peer, text) not in self._told:
-            self._told.add((peer, text))
+        told = self._told.setdefault(peer, set())
+        if is_repeated or (text not in told and len(told) < MAX_TOLD):
             self.out.append(Alarm(kind, peer, text))
+            if not is_repeated:
+                told.add(text)

@@ -15,10 +15,9 @@ The rules of this file:
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domkl import checks
 from domkl.errors import DataError
@@ -35,19 +34,13 @@ from domkl.mesh.events import (
     Sample,
 )
 from domkl.mesh.learner import LocalLearner
+from domkl.mesh.learner import Snapshot as Snapshot
 from domkl.mesh.links import Links
 from domkl.mesh.measures import Measures
 from domkl.mesh.model import Model
 from domkl.mesh.timing import Timing as Timing
 from domkl.mesh.wire import IDLE, Kind, Offer
 from domkl.typing import Floats
-
-
-class Snapshot(NamedTuple):
-    """What a checkpoint keeps: no pickle needed."""
-
-    header: dict[str, Any]  # JSON-ready
-    arrays: dict[str, NDArray[Any]]
 
 
 class Protocol:
@@ -96,15 +89,8 @@ class Protocol:
         if snapshot is not None:
             self._restore(snapshot)
         self._layout = self.learner.layout()
-        self.links = Links(
-            name,
-            model,
-            self._layout,
-            timing=timing,
-            incarnation=checks.whole("incarnation", incarnation, 1),
-            measures=self.measures,
-            owner=self,
-        )
+        number = checks.whole("incarnation", incarnation, 1)
+        self.links = Links(name, model, self._layout, timing, number, self.measures, owner=self)
         self.links.set_neighbors(tuple(neighbors))
         self._queue: deque[Sample] = deque()
         self._said: Any = None  # the message of the step under way, while it waits
@@ -117,6 +103,11 @@ class Protocol:
     def n_queued(self) -> int:
         """Samples handed over and not yet learned."""
         return len(self._queue)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a round is under way."""
+        return self._said is not None
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take an event at a time; give what is to be done, in order."""
@@ -146,6 +137,8 @@ class Protocol:
     def leave(self) -> list[Effect]:
         """Say goodbye to all neighbors, and have none."""
         self.links.set_neighbors(())
+        if self._said is not None:
+            self._merge()
         return self._effects()
 
     def snapshot(self) -> Snapshot:
@@ -202,12 +195,14 @@ class Protocol:
 
     def _follow(self, now: float) -> bool:
         """Step without a sample, if a neighbor has waited long enough for an offer."""
-        wanted = [edge.ahead for edge in self.links.opened if edge.is_wanted]
+        wanted = [edge for edge in self.links.opened if edge.is_wanted]
         if not wanted or self._is_gated(now):
             return False
-        is_led = any(offer is not None and not offer.is_idle for offer in wanted)
+        is_led = any(edge.ahead is not None and not edge.ahead.is_idle for edge in wanted)
         pause = 0.0 if self._is_following and is_led else self.timing.idle_after
-        if now - self._stepped < pause:
+        is_lockstep = self.mode == "lockstep"  # then a sample may be under way, everywhere
+        since = min(edge.came for edge in wanted) if is_lockstep else self._stepped
+        if now - since < pause:
             return False
         message = self.learner.idle_step()
         if message is None:
@@ -280,8 +275,10 @@ class Protocol:
             self._amend(ledger, -1)
 
     def rewired(self, before: Sequence[str], after: Sequence[str]) -> None:
-        """Have other neighbors."""
+        """Have other neighbors; without any, nothing ties the state, not even what was rounded."""
         self.learner.rewire(before, after)
+        if not after:
+            self.learner.state = self.model.algorithm.leave(self.learner.state)
 
     def _amend(self, gaps: Gaps, sign: int) -> None:
         dtype = self.model.dtype

@@ -31,6 +31,10 @@ PERIOD = 0.4
 N_ROUNDS = 150
 HEALED = 0.6  # of the stream
 MEASURED = 0.8
+#: of the duals, in units of the largest: what rounding leaves
+MAX_DUAL_SUM = 1e-9
+#: of the learners' functions, in units of the calm run's error: they disagree by less than they err
+MAX_SPREAD = 0.5
 ALGORITHMS: dict[str, Algorithm] = {
     "domkl": DOMKL(),
     "message-passing": DOMKL(weights="message-passing"),
@@ -88,6 +92,18 @@ class Outcome:
     dual_sum: float  # of the network at rest, against the largest dual
     n_missing: int  # samples never learned
     is_sound: bool  # every state finite, and no larger than sense
+    is_whole: bool  # every edge open again, both ends in the same epoch
+
+    def broken(self, calm_error: float) -> list[str]:
+        """Name the laws that do not hold, given the error of the same run in calm."""
+        laws = {
+            "every sample is learned": self.n_missing == 0,
+            "states are sound": self.is_sound,
+            "edges are open again": self.is_whole,
+            "duals sum to 0": self.dual_sum <= MAX_DUAL_SUM,
+            "consensus recovers": self.spread <= MAX_SPREAD * calm_error,
+        }
+        return [law for law, holds in laws.items() if not holds]
 
 
 def draw(seed: int) -> Schedule:
@@ -179,6 +195,18 @@ def _outcome(schedule: Schedule, world: World, y: Floats) -> Outcome:
         dual_sum,
         int(np.isnan(predictions).sum()),
         len(states) == schedule.n_learners and bool(np.isfinite(sizes).all()) and max(sizes) < 1e3,
+        _is_whole(world),
+    )
+
+
+def _is_whole(world: World) -> bool:
+    epochs = {}
+    for protocol in _protocols(world):
+        for edge in protocol.links.opened:
+            epochs[protocol.name, edge.peer] = edge.mine, edge.theirs
+    wanted = {(name, other) for name, place in world.places.items() for other in place.neighbors}
+    return epochs.keys() == wanted and all(
+        epochs[b, a] == epoch[::-1] for (a, b), epoch in epochs.items()
     )
 
 

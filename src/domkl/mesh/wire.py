@@ -44,7 +44,7 @@ MAX_LOSS = 1e15
 DEGREE = struct.Struct("<Q")
 OPEN, IDLE = 1, 2  # flags
 #: after a name of so many bytes: numbers in the payload lie where processors like them
-PADS = [bytes(-(HEADER.size + n) % 8) for n in range(MAX_NAME + 1)]
+PADS = [bytes(-(HEADER.size + n) % 8) for n in range(256)]
 
 
 class Kind(IntEnum):

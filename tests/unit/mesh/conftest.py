@@ -1,13 +1,28 @@
-"""Small agreed models."""
+"""A small agreed model, as a function of what shall differ; protocols that talk by hand."""
 
+import numpy as np
 import pytest
 
 import domkl
+from domkl.algorithms.domkl import DOMKL
 from domkl.core.features import RandomFeatures
+from domkl.core.kernels import Gaussian
+from domkl.mesh.events import Alarm, PeerUp, Received, Sample, Send, Tick
 from domkl.mesh.model import Model, Range
+from domkl.mesh.protocol import Protocol
+from domkl.mesh.wire import decode
 
 
-def small_model(n_inputs=2, outside="clip", inputs=None):
+def small_model(algorithm=None, *, seed=1, kernels=(0.01, 1.0), n_frequencies=3, **changes):
+    algorithm = DOMKL() if algorithm is None else algorithm
+    if algorithm.single_kernel:
+        kernels = kernels[:1]
+    features = RandomFeatures.draw([Gaussian(v) for v in kernels], 2, n_frequencies, seed=seed)
+    given = {"inputs": (Range("a", 0, 1), Range("b", 0, 1)), "target": Range("y", 0, 1)}
+    return Model(algorithm, features, **(given | changes))
+
+
+def house_model(n_inputs=2, outside="clip", inputs=None):
     features = RandomFeatures.draw(domkl.gaussian_bank([1.0, 10.0]), n_inputs, 5, seed=1)
     inputs = inputs or (Range("a", 0.0, 10.0), Range("b", -1.0, 1.0))[:n_inputs]
     target = Range("load", 0.0, 100.0)
@@ -16,9 +31,77 @@ def small_model(n_inputs=2, outside="clip", inputs=None):
 
 @pytest.fixture
 def model():
-    return small_model()
+    return house_model()
 
 
 @pytest.fixture
 def refusing():
-    return small_model(outside="refuse")
+    return house_model(outside="refuse")
+
+
+@pytest.fixture(scope="session")
+def model_of():
+    return small_model
+
+
+class Talk:
+    """Protocols, and the frames between them, moved by hand."""
+
+    def __init__(self, protocols):
+        self.all = {each.name: each for each in protocols}
+        self.air = []  # (to, from, frame)
+        self.effects = {name: [] for name in self.all}
+        self.now = 0.0
+
+    def tell(self, name, event):
+        for effect in self.all[name].handle(event, self.now):
+            if isinstance(effect, Send):
+                self.air.append((effect.peer, name, effect.data))
+            else:
+                self.effects[name].append(effect)
+
+    def deliver(self, is_lost=lambda to, frame: False):
+        """Let all that is in the air arrive, and the answers to it."""
+        while self.air:
+            to, sender, data = self.air.pop(0)
+            if to in self.all and not is_lost(to, decode(data, 10**6)):
+                self.tell(to, Received(sender, data))
+
+    def tick(self, seconds=0.0, is_lost=lambda to, frame: False):
+        """Let time pass, in beats as a node has them."""
+        for _ in range(max(1, round(seconds / 0.05))):
+            self.now += 0.05 if seconds else 0.0
+            for name in self.all:
+                self.tell(name, Tick())
+            self.deliver(is_lost)
+
+    def meet(self):
+        for name, each in self.all.items():
+            for other in each.links.edges:
+                self.tell(name, PeerUp(other))
+        self.deliver()
+
+    def learn(self, name, y=0.5, x=(0.3, 0.6)):
+        each = self.all[name]
+        self.tell(name, Sample(each.learned + each.n_queued + 1, np.array(x), y))
+
+    def alarms(self, name, kind):
+        return [e.text for e in self.effects[name] if isinstance(e, Alarm) and e.kind == kind]
+
+
+def pair(model, other=None, *, a=None, b=None, **options):
+    """Two neighbors, a and b."""
+    options = {"incarnation": 1, "measures_alone": False} | options
+    first = Protocol("a", model, ["b"], **(options | (a or {})))
+    second = Protocol("b", other or model, ["a"], **(options | (b or {})))
+    return Talk([first, second])
+
+
+@pytest.fixture(scope="session")
+def talk_of():
+    return pair
+
+
+@pytest.fixture(scope="session")
+def talk():
+    return Talk

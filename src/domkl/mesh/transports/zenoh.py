@@ -33,6 +33,7 @@ from domkl.mesh.transports.boxes import Inbox
 from domkl.mesh.transports.zenoh_session import Session, open_zenoh
 
 CLOSE_SECONDS = 3.0
+GRACE_SECONDS = 0.1  # Zenoh's news of a loss may overtake the last frames
 
 
 class ZenohTransport(Transport):
@@ -81,6 +82,7 @@ class ZenohTransport(Transport):
         self._limits = {"wait_before_drop": wait_before_drop, "max_frame": max_frame}
         self._changing = asyncio.Lock()
         self._session: Session | None = None
+        self._falling: dict[str, asyncio.TimerHandle] = {}  # lost, but not told yet
         self._forget()
 
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
@@ -115,7 +117,9 @@ class ZenohTransport(Transport):
             await self._close_session()
 
     def _transmit(self, neighbor: str, frame: bytes) -> bool:
-        return self._session is not None and self._session.send(neighbor, frame)
+        if self._session is None or neighbor in self._falling:
+            return False
+        return self._session.send(neighbor, frame)
 
     def config(self) -> dict[str, Any]:
         """What Zenoh is told."""
@@ -137,12 +141,14 @@ class ZenohTransport(Transport):
         return name > self.name if self._dials is None else name in self._dials
 
     def _forget(self) -> None:
+        for timer in self._falling.values():
+            timer.cancel()
+        self._falling.clear()
         self._asked: set[str] = set()  # neighbors that want this node's frames
         self._links: Counter[str] = Counter()  # by the name in the certificate
         self._early: dict[str, deque[bytes]] = {}  # frames that came before their sender was up
 
     async def _open_session(self) -> None:
-        self._forget()
         loop = asyncio.get_running_loop()
         inbox = Inbox(loop, max_bytes=max(2**22, 2 * self.max_frame))
         self._session = Session(self, inbox)
@@ -153,6 +159,7 @@ class ZenohTransport(Transport):
 
     async def _close_session(self) -> None:
         session, self._session = self._session, None
+        self._forget()
         if session is not None:
             session.inbox.close()
             thread = threading.Thread(target=session.close, daemon=True)
@@ -190,13 +197,22 @@ class ZenohTransport(Transport):
         self._refuse(who, why)
 
     def _settle(self, name: str) -> None:
-        """Up is who asks for frames, over a link that lives."""
+        """Up is who asks for frames, over a link that lives; loss is told when frames have come."""
         is_linked = self._links[self._router_name if self._router is not None else name] > 0
-        is_up = is_linked and name in self._asked
-        self._mark(name, is_up, "connected" if is_up else "connection lost")
-        if is_up:
+        if is_linked and name in self._asked:
+            self._fall(name)
+            self._mark(name, True, "connected")
             for frame in self._early.pop(name, ()):
                 self._receive(name, frame)
+        elif name in self._up and name not in self._falling:
+            later = asyncio.get_running_loop().call_later
+            self._falling[name] = later(GRACE_SECONDS, self._fall, name)
+
+    def _fall(self, name: str) -> None:
+        """Tell a loss that is known, if there is one."""
+        if name in self._falling:
+            self._falling.pop(name).cancel()
+            self._mark(name, False, "connection lost")
 
 
 @contextlib.contextmanager

@@ -251,3 +251,33 @@ async def test_a_stranger_at_the_router_and_a_false_router_get_nothing(net):
         assert b.up == {"a"}
         assert not c.up
         assert not lost.up
+
+
+class Sink:
+    def send(self, neighbor, frame):
+        return True
+
+
+@story
+async def test_news_that_overtakes_frames_loses_none(net):
+    """Zenoh tells of a link's end in another thread than that of its last frames."""
+    node = Node(ZenohTransport("a", {"b": Address("nowhere", 1)}, None, net.certificates("a")))
+    a = node.transport
+    a._open(node._on_frame, node._on_peer, node._on_refused)
+    a._session = Sink()
+    a.framed("b", b"early")
+    a.linked("b", True)
+    a.framed("b", b"also early")
+    a.asked("b", True)
+    assert node.frames == [("b", b"also early")]  # the first may be of an older link
+    a.linked("b", False)
+    assert not node.send("b", b"to nobody")
+    a.framed("b", b"late")
+    assert node.heard("b")[-1] == b"late"
+    a.linked("b", True)
+    assert [is_up for _, is_up, _ in node.peers] == [True, False, True]
+    assert node.send("b", b"again")
+    a.asked("b", False)
+    await wait_for(lambda: not node.up)
+    a._session = None
+    await a.stop()
