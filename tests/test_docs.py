@@ -61,7 +61,7 @@ def _rows(text):
 
 def test_readme_commands_parse():
     text = (ROOT / "README.md").read_text()
-    commands = re.findall(r"^domkl ((?:simulate|data|reproduce) .*)$", text, re.M)
+    commands = re.findall(r"^domkl ((?:simulate|data|reproduce|mesh) .*)$", text, re.M)
     commands += re.findall(r"`domkl (simulate [^`]+)`", text)
     assert len(commands) >= 4
     for command in commands:

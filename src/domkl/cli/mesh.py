@@ -59,6 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         made[name].add_argument(
             "--days", metavar="N", type=int, default=365, help="certificates hold (default: 365)"
         )
+    made["router"].add_argument(
+        "--listen", metavar="HOST:PORT", help="default: the address that mesh.toml has"
+    )
     _add_demo(made["demo"])
 
 

@@ -1,7 +1,9 @@
 """What the subcommands of `domkl mesh` do; needs the extra `mesh`."""
 
 import argparse
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from domkl.mesh import folder as folders
 from domkl.mesh.config import MeshConfig, config_of
 from domkl.mesh.launcher import reload_running
 from domkl.mesh.topology import members_at, named_edges, next_member, parse_edges
+from domkl.mesh.transports.base import Address
 
 
 def init(args: argparse.Namespace) -> int:
@@ -66,8 +69,19 @@ def rotate_keys(args: argparse.Namespace) -> int:
 
 
 def router(args: argparse.Namespace) -> int:
-    """Run a Zenoh router."""
-    raise ParameterError("router is not there yet")
+    """Run a Zenoh router until Ctrl-C or SIGTERM."""
+    config = folders.read_mesh(args.folder)
+    if config.router is None:
+        raise ParameterError(f"{args.folder / folders.MESH} must name a router, got none")
+    from domkl.mesh.transports.zenoh import run_router
+
+    listen = config.router if args.listen is None else Address.parse(args.listen)
+    is_over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: is_over.set())
+    print(f"routing at {listen}; Ctrl-C to end", file=sys.stderr)
+    run_router(listen, args.folder / folders.ROUTER, config.names, is_over)
+    return 0
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {

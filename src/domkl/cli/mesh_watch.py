@@ -97,6 +97,8 @@ def _options(args: argparse.Namespace) -> Options:
     is_shared = "{name}" not in args.csv
 
     def options(name: str) -> Sequence[str]:
+        if is_shared and name not in names:  # it came later; the rows are dealt
+            return ()
         path = Path(args.csv.replace("{name}", name)).absolute()
         share = ["--rows", f"{names.index(name)}::{len(names)}"] if is_shared else []
         return ["--csv", str(path), *rate, *share]

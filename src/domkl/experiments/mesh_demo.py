@@ -196,13 +196,13 @@ def _story(fault: Mapping[str, Any]) -> list[str]:
     done, undone = {
         "kill": ("killed", "Started again"), "cut": ("cut off", "Reached again"),
     }[fault["fault"]]  # fmt: skip
-    lost = fault["connection_lost_after"]
+    lost, closed = fault["connection_lost_after"], fault["edges_closed_after"]
     how = "saw no connection break" if lost is None else f"lost the connection in {_seconds(lost)}"
+    what = "kept their edges" if closed is None else f"closed their edges after {_seconds(closed)}"
     return [
         "",
         f"{fault['learner']} was {done} for {_seconds(fault['to'] - fault['from'])}.",
-        f"  Its neighbors {how} and went on without it;"
-        f" they closed their edges after {_seconds(fault['edges_closed_after'])}.",
+        f"  Its neighbors {how}, went on without it, and {what}.",
         f"  {undone}, it had all its edges within {_seconds(fault['all_edges_open_after'])}"
         f" and agreed with the rest within {_seconds(fault['agrees_after'])}.",
     ]
@@ -213,6 +213,6 @@ def _number(value: float | None) -> str:
 
 
 def _seconds(value: float | None) -> str:
-    return (
-        "- s" if value is None else f"{value:.1f} s" if value >= 0.05 else f"{1000 * value:.0f} ms"
-    )
+    if value is None:
+        return "(not seen)"
+    return f"{value:.1f} s" if value >= 0.095 else f"{1000 * value:.0f} ms"

@@ -4,6 +4,7 @@
     DIR/authority/ca.pem, ca.key       whoever has this key can join; keep it off the devices
     DIR/<learner>/                     for its device: mesh.toml ca.pem node.pem node.key token
     DIR/<learner>/data/                what the node writes
+    DIR/router/                        of a Zenoh router, if the mesh has one: ca.pem node.pem ...
     DIR/removed/                       folders of learners that were taken out
 
 Whatever is made is made in a hidden folder first and then renamed; what fails leaves no trace.
@@ -24,8 +25,8 @@ from domkl.mesh import certificates
 from domkl.mesh.config import Member, MeshConfig, read_config, write_config
 from domkl.mesh.topology import Edges
 
-MESH, AUTHORITY, REMOVED, TOKEN = "mesh.toml", "authority", "removed", "token"
-RESERVED = (AUTHORITY, REMOVED, MESH)
+MESH, AUTHORITY, REMOVED, ROUTER, TOKEN = "mesh.toml", "authority", "removed", "router", "token"
+RESERVED = (AUTHORITY, REMOVED, ROUTER)
 DAYS = 365
 
 
@@ -46,6 +47,10 @@ def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
             (root / AUTHORITY).chmod(0o700)
             for member in config.members:
                 _make_learner(root, root / member.name, member, config, days)
+            if config.router is not None:
+                (root / ROUTER).mkdir(mode=0o700)
+                _issue(root, ROUTER, config, days)
+                write_config(root / ROUTER / MESH, config)
             write_config(root / MESH, config)
             root.replace(folder)
     except OSError as error:
@@ -114,16 +119,16 @@ def remove_learner(folder: Path, name: str, edges: Edges = ()) -> tuple[MeshConf
 
 
 def rotate_keys(folder: Path, names: Sequence[str] = (), *, days: int = DAYS) -> MeshConfig:
-    """Give learners, or all of them, new keys and certificates."""
+    """Give learners, or all of them and the router, new keys and certificates."""
     checks.whole("days", days, 1)
     config = read_mesh(folder)
-    for name in names or config.names:
-        _check_here(folder, config.member(name))
-    for name in names or config.names:
-        member = config.member(name)
-        certificates.issue(
-            folder / AUTHORITY, name, folder / name, days=days, hosts=[member.address.host]
-        )
+    chosen = names or _hosts(config)
+    for name in chosen:
+        if name != ROUTER or config.router is None:
+            config.member(name)
+        _check_here(folder, name)
+    for name in chosen:
+        _issue(folder, name, config, days)
     return config
 
 
@@ -143,7 +148,7 @@ def begin_authority(folder: Path) -> MeshConfig:
 def retire_authority(folder: Path) -> MeshConfig:
     """Stop believing the old authority; refused while a learner's certificate is of the old one."""
     config = _here(folder)
-    for name in config.names:
+    for name in _hosts(config):
         if not certificates.is_of_newest(folder / AUTHORITY, folder / name / certificates.NODE):
             raise ParameterError(
                 f"certificate of {name} must be of the new authority; rotate-keys first"
@@ -155,13 +160,24 @@ def retire_authority(folder: Path) -> MeshConfig:
 
 def _here(folder: Path) -> MeshConfig:
     config = read_mesh(folder)
-    for member in config.members:
-        _check_here(folder, member)
+    for name in _hosts(config):
+        _check_here(folder, name)
     return config
 
 
+def _hosts(config: MeshConfig) -> dict[str, str]:
+    """Where every learner is dialed, and the router."""
+    found = {member.name: member.address.host for member in config.members}
+    return found if config.router is None else found | {ROUTER: config.router.host}
+
+
+def _issue(root: Path, name: str, config: MeshConfig, days: int) -> None:
+    hosts = [_hosts(config)[name]]
+    certificates.issue(root / AUTHORITY, name, root / name, days=days, hosts=hosts)
+
+
 def _trust(folder: Path, config: MeshConfig) -> None:
-    for name in config.names:
+    for name in _hosts(config):
         certificates.trust(folder / AUTHORITY, folder / name)
 
 
@@ -182,7 +198,7 @@ def _make_learner(root: Path, folder: Path, member: Member, config: MeshConfig, 
 
 def _agree(folder: Path, old: MeshConfig, new: MeshConfig) -> None:
     """Put the new mesh file into every folder, the agreed one last; or put the old ones back."""
-    paths = [folder / name / MESH for name in new.names if (folder / name).is_dir()]
+    paths = [folder / name / MESH for name in _hosts(new) if (folder / name).is_dir()]
     done: list[Path] = []
     try:
         for path in (*paths, folder / MESH):
@@ -197,14 +213,12 @@ def _agree(folder: Path, old: MeshConfig, new: MeshConfig) -> None:
 
 def _check_free(name: str) -> None:
     if name in RESERVED:
-        raise ParameterError(f"learner must not be called {', '.join(RESERVED[:2])}, got {name!r}")
+        raise ParameterError(f"learner must not be called {', '.join(RESERVED)}, got {name!r}")
 
 
-def _check_here(folder: Path, member: Member) -> None:
-    if not (folder / member.name).is_dir():
-        raise DataError(
-            f"{folder / member.name} must hold the files of {member.name}; it is missing"
-        )
+def _check_here(folder: Path, name: str) -> None:
+    if not (folder / name).is_dir():
+        raise DataError(f"{folder / name} must hold the files of {name}; it is missing")
 
 
 @contextlib.contextmanager

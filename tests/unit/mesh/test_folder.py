@@ -1,6 +1,7 @@
 """The folder of a mesh: complete or absent, keys for nobody else's eyes, one agreed file."""
 
 import stat
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from domkl.mesh.folder import (
 )
 from domkl.mesh.model import Range
 from domkl.mesh.topology import members_at, named_edges, next_member
+from domkl.mesh.transports.base import Address
 
 
 @pytest.fixture
@@ -83,7 +85,7 @@ def test_init_leaves_no_trace_where_it_fails(tmp_path, config, monkeypatch):
 def test_some_names_are_taken(tmp_path):
     members = members_at(("authority", "b"), ["127.0.0.1"])
     config = MeshConfig(members, (("authority", "b"),), Range("y", 0.0, 1.0), lags=1)
-    with pytest.raises(ParameterError, match="must not be called authority, removed, got 'auth"):
+    with pytest.raises(ParameterError, match="called authority, removed, router, got 'auth"):
         init_mesh(tmp_path / "mesh", config)
     assert listing(tmp_path) == []
 
@@ -165,6 +167,19 @@ def test_a_new_authority_comes_in_steps(mesh):
     retire_authority(mesh)
     for name in "abc":
         assert old not in (mesh / name / "ca.pem").read_text()
+
+
+def test_a_router_has_a_folder_too(tmp_path, config):
+    with_router = replace(config, transport="zenoh", router=Address("10.0.0.9", 7447))
+    init_mesh(tmp_path / "mesh", with_router)
+    there = tmp_path / "mesh" / "router"
+    assert certificates.common_name(there / "node.pem") == "router"
+    assert rights(there) == 0o700
+    old = (there / "node.key").read_bytes()
+    rotate_keys(tmp_path / "mesh", ["router"])
+    assert (there / "node.key").read_bytes() != old
+    begin_authority(tmp_path / "mesh")
+    assert (there / "ca.pem").read_text().count("BEGIN CERTIFICATE") == 2
 
 
 def test_a_folder_that_is_none(tmp_path):

@@ -1,11 +1,14 @@
 """What nodes answer becomes a row each; who does not answer is down."""
 
 import json
+import ssl
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from domkl.mesh import certificates
 from domkl.mesh.config import Member, MeshConfig
 from domkl.mesh.model import Range
 from domkl.mesh.status import as_table, ask, ask_all, rows_of
@@ -45,7 +48,7 @@ def node():
 @pytest.fixture
 def config(node):
     a, b = members_at("ab", ["127.0.0.1"])
-    here = Address("0.0.0.0", node.server_port)
+    here = Address("127.0.0.1", node.server_port)
     there = Address("127.0.0.1", _closed_port())
     members = (Member("a", a.address, here), Member("b", b.address, there))
     return MeshConfig(members, (("a", "b"),), Range("y", 0.0, 1.0), lags=1)
@@ -68,6 +71,21 @@ def test_rows(node, config, tmp_path):
     words = "a 77 12 11 0.01235 0.02 - 1e-05 1/1 2.0 kB 5.0 MB 5"
     assert lines[2].split() == words.split()
     assert lines[3].split() == ["b", "-", "down", "-", "-", "-", "-", "-", "-/1", "-", "-", "-"]
+
+
+def test_beyond_loopback_only_the_learner_itself_is_believed(node, config, tmp_path):
+    certificates.create_authority(tmp_path / "authority", "mesh")
+    for name in "ab":
+        certificates.issue(tmp_path / "authority", name, tmp_path / name)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "a" / "node.pem", tmp_path / "a" / "node.key")
+    node.socket = context.wrap_socket(node.socket, server_side=True)
+    a, b = (
+        replace(config.member(name), http=Address("0.0.0.0", node.server_port)) for name in "ab"
+    )
+    assert ask(a, tmp_path) == STATE
+    assert ask(b, tmp_path) is None  # it is a's certificate
+    assert len(node.asked) == 1
 
 
 @pytest.mark.parametrize(("status", "body"), [(503, b"{}"), (200, b"no JSON"), (200, b"")])

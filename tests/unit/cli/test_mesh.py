@@ -1,0 +1,269 @@
+"""`domkl mesh` as a user meets it: what it makes, what it says, and nothing is left running."""
+
+import builtins
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from domkl.cli.main import main
+from domkl.cli.mesh import ALGORITHM_NAMES, TOPOLOGY_NAMES
+from domkl.cli.mesh_watch import Screen
+from domkl.mesh.config import read_config
+from domkl.mesh.demo import Plan
+from domkl.mesh.launcher import Launcher
+from domkl.mesh.settings import MESH_ALGORITHMS
+from domkl.mesh.topology import TOPOLOGIES
+
+SERIES = ["--target", "load:0:100", "--lags", "2"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments):
+    return main(["mesh", *arguments])
+
+
+def test_the_parser_knows_the_names():
+    assert tuple(MESH_ALGORITHMS) == ALGORITHM_NAMES
+    assert (*TOPOLOGIES, "random") == TOPOLOGY_NAMES
+
+
+def test_init_of_a_series(here, capsys):
+    assert run("init", "--learners", "5", "--topology", "ring", *SERIES, "m") == 0
+    out = capsys.readouterr().out
+    assert "wrote m: 5 learners, 5 edges, and their keys" in out
+    config = read_config(Path("m/mesh.toml"))
+    assert config.names == tuple(f"learner-{k}" for k in range(1, 6))
+    assert config.lags == 2
+    assert config == read_config(Path("m/learner-3/mesh.toml"))
+
+
+def test_init_of_a_table_on_devices(here):
+    arguments = [
+        "--names", "roof,yard,cellar", "--edges", "roof-yard,yard-cellar",
+        "--hosts", "10.0.0.1,10.0.0.2,10.0.0.3", "--target", "power:0:500",
+        "--input", "wind:0:40", "--input", "temp:out:-20:45", "--algorithm", "domkl",
+        "--set", "rho=3", "--set", "loss=absolute", "--kernels", "0.1,1", "--linear",
+    ]  # fmt: skip
+    assert run("init", *arguments, "m") == 0
+    config = read_config(Path("m/mesh.toml"))
+    assert [str(each.address) for each in config.members] == [
+        f"10.0.0.{k}:21000" for k in (1, 2, 3)
+    ]
+    assert [each.name for each in config.inputs] == ["wind", "temp:out"]
+    assert (config.algorithm.rho, config.kernels, config.linear) == (3.0, (0.1, 1.0), True)
+    assert config.neighbors("yard") == ("roof", "cellar")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--target", "load"], 2, "--target must be NAME:LOW:HIGH, such as load:0:100, got 'load'"),
+        (["--target", "load:a:b"], 2, "--target must hold numbers, got 'a'"),
+        (["--target", "load:9:1", "--lags", "1"], 2, "target: range of load must be finite with"),
+        (["--target", "load:0:1"], 2, "inputs must be at least one, got none; or set lags"),
+        ([*SERIES, "--set", "rho"], 2, "--set must be KEY=VALUE, got 'rho'"),
+        ([*SERIES, "--set", "rho=1"], 2, "model.parameters.rho is no key of a mesh"),
+        ([*SERIES, "--learners", "0"], 2, "learners must be an integer >= 1, got 0"),
+        ([*SERIES, "--names", "a", "--learners", "2"], 2, "--learners and --names exclude"),
+        ([*SERIES, "--names", "a,b", "--edges", "a-c"], 2, "edges must join two of the learners"),
+        ([*SERIES, "--names", "a,router"], 2, "must not be called authority, removed, router"),
+        ([*SERIES, "--days", "0"], 2, "days must be an integer >= 1, got 0"),
+        ([*SERIES, "--http-port", "21000"], 2, "http of learner-1 must have a port of its own"),
+    ],
+)  # fmt: skip
+def test_a_wrong_option_leaves_nothing(here, capsys, arguments, code, message):
+    assert run("init", *arguments, "m") == code
+    assert message in capsys.readouterr().err
+    assert list(here.iterdir()) == []
+
+
+def test_init_keeps_what_is_there(here, capsys):
+    assert run("init", *SERIES, "m") == 0
+    assert run("init", *SERIES, "m") == 2
+    assert "folder must be new or empty, got m; choose another name" in capsys.readouterr().err
+
+
+def test_add_remove_rotate(here, capsys):
+    assert run("init", "--names", "a,b,c", *SERIES, "m") == 0
+    assert run("add", "m", "d", "--edges", "d-a,d-b", "--host", "10.0.0.4") == 0
+    assert "added d at 10.0.0.4:21000, neighbors a, b" in capsys.readouterr().out
+    assert run("remove", "m", "a") == 0
+    out, err = capsys.readouterr()
+    assert "removed a; its folder is now m/removed/a, without the key" in out
+    assert "copy mesh.toml of each folder to its device" in err
+    assert read_config(Path("m/d/mesh.toml")).names == ("b", "c", "d")
+    assert run("rotate-keys", "m", "b", "--days", "7") == 0
+    assert run("rotate-keys", "m", "--authority", "new") == 0
+    assert run("rotate-keys", "m", "--authority", "retire") == 2
+    assert run("rotate-keys", "m") == 0
+    assert run("rotate-keys", "m", "--authority", "retire") == 0
+    assert run("rotate-keys", "m", "b", "--authority", "new") == 2
+    assert "--authority is for all learners, got 'b'" in capsys.readouterr().err
+
+
+def test_status_of_a_mesh_that_is_down(here, capsys):
+    run("init", "--names", "a,b", "--http-port", "1", *SERIES, "m")
+    capsys.readouterr()
+    assert run("status", "m", "--json") == 4
+    learners = json.loads(capsys.readouterr().out)["learners"]
+    assert [(each["learner"], each["is_up"]) for each in learners] == [("a", False), ("b", False)]
+    assert run("status", "m") == 4
+    assert "down" in capsys.readouterr().out
+    assert run("status", "nowhere") == 3
+    assert "folder must be one that domkl mesh init made, got nowhere" in capsys.readouterr().err
+
+
+def test_up_refuses_what_it_cannot_do(here, capsys):
+    run("init", "--names", "a,b", *SERIES, "m")
+    assert run("up", "m", "--rate", "3") == 2
+    assert run("up", "m", "--only", "x") == 2
+    assert "learner must be one of a, b, got 'x'" in capsys.readouterr().err
+    with Launcher(Path("m")):
+        assert run("up", "m") == 4
+    assert f"process {os.getpid()} runs it" in capsys.readouterr().err
+    for name in "ab":
+        shutil.rmtree(f"m/{name}")
+    assert run("up", "m") == 4
+    assert "there is nothing to start" in capsys.readouterr().err
+
+
+def test_router_needs_one(here, capsys):
+    run("init", "--names", "a,b", *SERIES, "m")
+    assert run("router", "m") == 2
+    assert "m/mesh.toml must name a router, got none" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_one_line(here, capsys, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "domkl.cli.mesh_actions":
+            raise ModuleNotFoundError("No module named 'cryptography'", name="cryptography.x509")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert run("status", "m") == 2
+    assert capsys.readouterr().err == (
+        "domkl: error: a mesh needs cryptography, which is not installed:"
+        " pip install 'domkl[mesh]'\n"
+    )
+
+
+def test_a_terminal_is_redrawn(capsys):
+    with Screen(sys.stderr) as screen:
+        screen.is_terminal = True
+        screen.show("one\ntwo")
+        screen.say("news")
+        screen.show("three")
+    assert capsys.readouterr().err == "one\ntwo\n\x1b[2F\x1b[Jnews\nthree\n\x1b[1F\x1b[J"
+
+
+def test_the_demonstration_has_two_victims_apart():
+    plan = Plan()
+    assert (plan.killed, plan.cut) == ("learner-02", "learner-05")
+    assert Plan(n_learners=4).cut != Plan(n_learners=4).killed
+    moments = [plan.moment(what) for what in ("kill", "restart", "cut", "heal")]
+    assert moments == sorted(moments)
+    assert main(["mesh", "demo", "--learners", "3"]) == 2
+
+
+def _wait(what, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while not (found := what()):
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.1)
+    return found
+
+
+def _asked():
+    command = [sys.executable, "-m", "domkl.cli.main", "mesh", "status", "m", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout)["learners"]
+
+
+def _learning():
+    code, learners = _asked()
+    return code == 0 and all(each["samples"] for each in learners)
+
+
+def _ports():
+    """Of this process alone, however many run tests."""
+    first = 24000 + os.getpid() % 700 * 10
+    return ["--port", str(first), "--http-port", str(first + 5)]
+
+
+def _opened():
+    return [each["n_open"] for each in _asked()[1]]
+
+
+def _children(folder):
+    """Process ids whose command line names the folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"domkl.mesh.child" in words and any(str(folder).encode() in w for w in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+def test_up_status_add_and_ctrl_c(here):
+    folder = here / "m"
+    small = ["--kernels", "1,10", "--frequencies", "4"]
+    assert run("init", "--names", "a,b,c", *SERIES, *small, *_ports(), "m") == 0
+    rows = "\n".join(str((7 * i) % 90) for i in range(3000))
+    Path("samples.csv").write_text(f"load\n{rows}\n")
+    command = [sys.executable, "-m", "domkl.cli.main", "mesh", "up", str(folder)]
+    options = ["--csv", "samples.csv", "--rate", "20", "--restart"]
+    with Path("err").open("w") as err:
+        up = subprocess.Popen([*command, *options], stderr=err, stdout=subprocess.PIPE, text=True)
+    try:
+        _wait(_learning)
+        assert _opened() == [2, 2, 2]
+        assert len(_children(folder)) == 3
+        assert run("add", "m", "d", "--edges", "d-a") == 0  # tells the launcher
+        assert _wait(lambda: _opened() == [3, 2, 2, 1])
+        victim = _children(folder)[0]
+        os.kill(victim, signal.SIGKILL)
+        _wait(lambda: victim not in _children(folder) and len(_children(folder)) == 4)
+        up.send_signal(signal.SIGINT)
+        out, _ = up.communicate(timeout=60)
+    finally:
+        up.kill()
+        up.wait()
+    text = Path("err").read_text()
+    assert up.returncode == 0, text
+    assert "ended with signal 9; it will be started again" in text
+    assert [line.split()[0] for line in out.splitlines()[2:]] == ["a", "b", "c", "d"]
+    _wait(lambda: not _children(folder), 10)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="children end with their parent on Linux")
+def test_no_orphan_outlives_a_killed_launcher(here):
+    folder = here / "m"
+    assert run("init", "--names", "a,b", *SERIES, *_ports(), "m") == 0
+    command = [sys.executable, "-m", "domkl.cli.main", "mesh", "up", str(folder)]
+    up = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        _wait(lambda: len(_children(folder)) == 2)
+    finally:
+        up.kill()
+        up.wait()
+    _wait(lambda: not _children(folder), 60)
