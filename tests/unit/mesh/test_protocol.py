@@ -124,7 +124,7 @@ def test_many_steps_between_exchanges_do_not_diverge(model_of, name, weather):
     world.run(50.0)
     assert max(np.abs(state.theta).max() for state in world.states()) < 5
     late = slice(200, None)
-    assert np.mean((world.predictions() - y)[late] ** 2) < 0.06 * np.mean(y[late] ** 2)
+    assert np.mean((world.predictions() - y)[late] ** 2) < 0.1 * np.mean(y[late] ** 2)
 
 
 # idling
