@@ -161,12 +161,13 @@ async def test_a_slow_neighbor_delays_nobody_and_costs_bounded_memory(net):
     await wait_for(lambda: a.up == {"b", "c"} and b.up and c.up)
     net.edge("a", "b").hold()
     sent = 0
-    while a.send("b", FRAME):
+    while a.send("b", bytes(200_000)):
         sent += 1
-        assert sent < 4000, "56 MB and no end"
+        assert sent < 200, "40 MB and no end"
         assert a.send("c", sent.to_bytes(4, "big"))
         await wait_for(lambda: len(c.frames) == sent, 1)  # noqa: B023
-    assert a.transport.traffic()["b"].dropped > 0
+    assert [is_up for name, is_up, _ in a.peers if name == "b"] == [True]
+    assert a.transport.traffic()["b"].dropped == 1
     net.edge("a", "b").release()
     await wait_for(lambda: a.send("b", b"again") and b.heard("a")[-1:] == [b"again"])
 
@@ -188,6 +189,34 @@ async def test_a_stopped_node_is_silent(net):
     assert not a.send("b", FRAME)
     await wait_for(lambda: not b.up)
     assert a.peers == peers
+
+
+@story
+async def test_to_stop_waits_for_no_neighbor(net):
+    a, b = await pair(net)
+    net.edge("a", "b").hold()
+    await wait_for(lambda: not a.send("b", bytes(10**6)))
+    stopping = asyncio.create_task(a.transport.stop())
+    await wait_for(stopping.done, 5)
+    net.edge("a", "b").release()
+    await wait_for(lambda: not b.up)
+
+
+@story
+async def test_a_callback_that_fails_stops_nothing(net):
+    a, b = await pair(net)
+    fault = ValueError("of the host")
+    told = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, fault: told.append(fault))
+    b.transport._on_frame = lambda name, frame: b._on_frame(name, frame) if frame else fail(fault)
+    assert a.send("b", b"")
+    assert a.send("b", b"next")
+    await wait_for(lambda: b.heard("a") == [b"next"])
+    assert [each["exception"] for each in told] == [fault]
+
+
+def fail(fault):
+    raise fault
 
 
 @story

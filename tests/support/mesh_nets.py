@@ -42,7 +42,10 @@ def story(test):
 
     @functools.wraps(test)
     def run(**fixtures):
+        faults = []
+
         async def whole():
+            asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
             try:
                 async with asyncio.timeout(60):
                     await test(**fixtures)
@@ -50,6 +53,7 @@ def story(test):
                 await fixtures["net"].close()
 
         asyncio.run(whole())
+        assert faults == []
 
     return run
 

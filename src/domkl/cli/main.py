@@ -12,11 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import domkl
-from domkl.cli import data, reproduce, simulate
+from domkl.cli import data, mesh, node, reproduce, simulate
 from domkl.cli.interrupts import Interrupts
 from domkl.errors import DataError, DomklError, MeshError
 
-COMMANDS = {"simulate": simulate, "reproduce": reproduce, "data": data}
+COMMANDS = {
+    "simulate": simulate,
+    "reproduce": reproduce,
+    "data": data,
+    "mesh": mesh,
+    "node": node,
+}
 
 
 def parser() -> argparse.ArgumentParser:

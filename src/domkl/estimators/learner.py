@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from domkl import checks
+from domkl import archive, checks
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.domkrls import DOMKRLS
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic
 from domkl.errors import DataError, ParameterError
-from domkl.estimators import network, parts, store
+from domkl.estimators import network, parts
 from domkl.estimators.columns import Columns
 from domkl.estimators.defaults import N_FREQUENCIES, default_bank
 from domkl.estimators.growth import widened
@@ -278,7 +278,7 @@ class Learner:
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, to go on from there to the bit; no pickle."""
-        store.write(path, store.pack("learner", parts.of_learner(self)))
+        archive.write(path, archive.pack("learner", parts.of_learner(self)))
 
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:

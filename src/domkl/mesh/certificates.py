@@ -16,6 +16,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -120,6 +121,15 @@ def common_name(path: Path) -> str:
     if not names:
         raise DataError(f"certificate must have a common name, got none in {path}")
     return str(names[0].value)
+
+
+def is_of_newest(folder_of_ca: Path, path: Path) -> bool:
+    """Whether the first certificate in a file is signed by the authority's key of today."""
+    try:
+        _load(path)[0].verify_directly_issued_by(_authority(folder_of_ca)[1])
+    except (ValueError, InvalidSignature):
+        return False
+    return True
 
 
 def check_certificate(folder: Path, name: str) -> None:

@@ -5,6 +5,7 @@ core/exchange.py, merge. Without faults both agree to the bit.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from domkl.core.predict import blend
 from domkl.errors import DataError
 from domkl.mesh.model import Model
 from domkl.mesh.wire import Layout, Offer
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Ints
 
 
 class Snapshot(NamedTuple):
@@ -46,6 +47,7 @@ class LocalLearner:
         self._blend = np.empty_like(self._z)
         self.net = _net(0)
         self.state = self.first_state() if state is None else state
+        self._exchange = dict(model.algorithm.exchange)
         self.gap_fields = [f for f, how in model.algorithm.exchange.items() if how == "gap"]
         self._rows: dict[str, Array] = {}  # heard values, one row per neighbor
 
@@ -124,19 +126,14 @@ class LocalLearner:
     def merge(self, message: Any, heard: Sequence[Offer | None]) -> None:
         """Take in one offer of each neighbor, in their order; None where nothing is known yet."""
         algorithm, known = self.model.algorithm, [offer for offer in heard if offer is not None]
-        degrees = np.array([offer.degree for offer in known], dtype=np.float64)
-        weight = 1 / (1 + np.maximum(degrees, self.net.degree[0]))  # as Graph.metropolis has it
         fields = []
-        for field, how in algorithm.exchange.items():
-            own = np.ascontiguousarray(getattr(message, field))
+        for field in message._fields:
+            how, own = self._exchange[field], np.ascontiguousarray(getattr(message, field))
             if how == "edge":
                 fields.append(_by_edge(field, own, heard))
-                continue
-            rows = self._stacked(field, own, known)
-            fields.append(_delivered(how, rows, own, weight))
-        order = list(algorithm.exchange)
-        ordered = [fields[order.index(field)] for field in message._fields]
-        self.state = algorithm.merge(self.state, type(message)(*ordered), self.net)
+            else:
+                fields.append(self._delivered(how, self._stacked(field, own, known), own, known))
+        self.state = algorithm.merge(self.state, type(message)(*fields), self.net)
 
     def amend(self, gaps: Mapping[str, Array]) -> None:
         """Let the state have heard these gaps, too."""
@@ -164,25 +161,31 @@ class LocalLearner:
             rows[i] = offer.fields[field][0]
         return rows
 
+    def _delivered(self, how: str, rows: Array, own: Array, known: Sequence[Offer]) -> Array:
+        if not known:
+            return own.copy() if how == "metropolis" else np.zeros_like(own)
+        out = np.empty_like(own)
+        indptr, indices = _wires(len(rows))
+        if how == "sum":
+            neighbor_sum(out, rows, indptr, indices)
+        elif how == "gap":
+            neighbor_gap(out, rows, own, indptr, indices)
+        else:
+            degrees = np.array([float(offer.degree) for offer in known])
+            weight = 1 / (1 + np.maximum(degrees, self.net.degree[0]))  # as Graph.metropolis
+            weighted_mean(out, rows, own, indptr, indices, weight)
+        return out
+
+
+@lru_cache(maxsize=64)
+def _wires(degree: int) -> tuple[Ints, Ints]:
+    """Edges of one learner, in CSR form."""
+    return np.array([0, degree], dtype=np.int64), np.arange(degree)
+
 
 def _net(degree: int) -> Net:
     ends = np.array([0, degree], dtype=np.int64)
     return Net(np.array([float(degree)]), np.array([1.0]), ends)
-
-
-def _delivered(how: str, rows: Array, own: Array, weight: Floats) -> Array:
-    if not len(rows):
-        return own.copy() if how == "metropolis" else np.zeros_like(own)
-    out = np.empty_like(own)
-    indptr = np.array([0, len(rows)], dtype=np.int64)
-    indices = np.arange(len(rows))
-    if how == "sum":
-        neighbor_sum(out, rows, indptr, indices)
-    elif how == "gap":
-        neighbor_gap(out, rows, own, indptr, indices)
-    else:
-        weighted_mean(out, rows, own, indptr, indices, weight)
-    return out
 
 
 def _by_edge(field: str, own: Array, heard: Sequence[Offer | None]) -> Array:

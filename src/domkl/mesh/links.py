@@ -48,10 +48,10 @@ class Links:
         name: str,
         model: Model,
         layout: Layout,
-        *,
         timing: Timing,
         incarnation: int,
         measures: Measures,
+        *,
         owner: Owner,
     ) -> None:
         self.name, self._model, self._layout = name, model, layout

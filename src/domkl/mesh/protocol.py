@@ -89,15 +89,8 @@ class Protocol:
         if snapshot is not None:
             self._restore(snapshot)
         self._layout = self.learner.layout()
-        self.links = Links(
-            name,
-            model,
-            self._layout,
-            timing=timing,
-            incarnation=checks.whole("incarnation", incarnation, 1),
-            measures=self.measures,
-            owner=self,
-        )
+        number = checks.whole("incarnation", incarnation, 1)
+        self.links = Links(name, model, self._layout, timing, number, self.measures, owner=self)
         self.links.set_neighbors(tuple(neighbors))
         self._queue: deque[Sample] = deque()
         self._said: Any = None  # the message of the step under way, while it waits
@@ -110,6 +103,11 @@ class Protocol:
     def n_queued(self) -> int:
         """Samples handed over and not yet learned."""
         return len(self._queue)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a round is under way."""
+        return self._said is not None
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take an event at a time; give what is to be done, in order."""
@@ -235,7 +233,7 @@ class Protocol:
     def _may_merge(self, now: float) -> bool:
         if self.mode == "async":
             return True
-        missing = [e for e in self.links.opened if e.is_awaited and not e.is_lagging]
+        missing = [e for e in self.links.opened if e.own is not None and not e.is_lagging]
         if not missing:
             return True
         if now - self._stepped < self.timing.round_timeout:

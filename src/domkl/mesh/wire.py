@@ -3,7 +3,7 @@
 A frame is a header, the sender's name and a payload, little-endian throughout:
 
     magic "dk" | version | kind | fingerprint (16) | from_epoch | to_epoch | round | flags |
-    length of the name | length of the payload | name | payload
+    length of the name | length of the payload | name | zeros to a multiple of 8 | payload
 
 ``from_epoch`` is the sender's number for this edge, ``to_epoch`` the receiver's as the sender knows
 it; both together are the edge's epoch. What is in the payload depends on the kind:
@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl.algorithms.base import Algorithm
+from domkl.core.bounds import is_within
 from domkl.errors import WireError
 from domkl.typing import Array
 
@@ -40,8 +41,10 @@ MAX_NAME = 63
 MAX_SIZE = 1e6
 #: of accumulated losses
 MAX_LOSS = 1e15
-DEGREE = struct.Struct("<I")
+DEGREE = struct.Struct("<Q")
 OPEN, IDLE = 1, 2  # flags
+#: after a name of so many bytes: numbers in the payload lie where processors like them
+PADS = [bytes(-(HEADER.size + n) % 8) for n in range(256)]
 
 
 class Kind(IntEnum):
@@ -53,6 +56,9 @@ class Kind(IntEnum):
     ALIVE = 4
     REFUSE = 5
     BYE = 6
+
+
+KINDS = {int(kind): kind for kind in Kind}
 
 
 class Frame(NamedTuple):
@@ -74,7 +80,7 @@ def encode(frame: Frame) -> bytes:
     numbers = frame.from_epoch, frame.to_epoch, frame.round, frame.flags
     lengths = len(name), len(frame.payload)
     head = HEADER.pack(MAGIC, VERSION, frame.kind, frame.fingerprint, *numbers, *lengths)
-    return b"".join((head, name, frame.payload))
+    return b"".join((head, name, PADS[len(name)], frame.payload))
 
 
 def decode(data: bytes, max_payload: int) -> Frame:
@@ -84,18 +90,18 @@ def decode(data: bytes, max_payload: int) -> Frame:
     magic, version, kind, fingerprint, *numbers, n_name, n_payload = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION:
         raise WireError(f"frame must be of version {VERSION}, got {magic!r}, version {version}")
-    try:
-        kind = Kind(kind)
-    except ValueError:
-        raise WireError(f"kind must be known, got {kind}") from None
+    if kind not in KINDS:
+        raise WireError(f"kind must be known, got {kind}")
+    kind = KINDS[kind]
     limit = max_payload if kind is Kind.OFFER else MAX_TEXT
     if n_payload > limit or not 0 < n_name <= MAX_NAME:
         raise WireError(f"payload must be at most {limit} bytes, got {n_payload}; name {n_name}")
-    if len(data) != HEADER.size + n_name + n_payload:
+    end, pad = HEADER.size + n_name, PADS[n_name]
+    start = end + len(pad)
+    if len(data) != start + n_payload or data[end:start] != pad:
         raise WireError(f"frame must be as long as it says, got {len(data)} bytes")
-    start = HEADER.size + n_name
     try:
-        sender = data[HEADER.size : start].decode()
+        sender = data[HEADER.size : end].decode()
     except UnicodeDecodeError:
         raise WireError("sender must be a name in UTF-8") from None
     from_epoch, to_epoch, round, flags = numbers
@@ -146,9 +152,12 @@ class Layout:
         self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
         self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
         self._limits = {f: MAX_LOSS if f == "loss" else MAX_SIZE for f in example._fields}
-        sizes = {f: math.prod(shape) for f, shape in self._shapes.items()}
-        self.n_bytes = DEGREE.size + sum(n * self._dtypes[f].itemsize for f, n in sizes.items())
-        self._sizes = sizes
+        self._places, at = [], DEGREE.size  # (field, dtype, size, offset, shape)
+        for field, shape in self._shapes.items():
+            dtype, size = self._dtypes[field], math.prod(shape)
+            self._places.append((field, dtype, size, at, (1, *shape)))
+            at += size * dtype.itemsize
+        self.n_bytes = at
 
     @property
     def is_by_edge(self) -> bool:
@@ -166,12 +175,11 @@ class Layout:
 
     def unpack(self, payload: bytes | memoryview) -> Offer:
         """Read an offer of one's own, or one that `heard` looks through."""
-        degree, at, fields = DEGREE.unpack_from(payload)[0], DEGREE.size, {}
-        for field, shape in self._shapes.items():
-            values = np.frombuffer(payload, self._dtypes[field], self._sizes[field], at)
-            fields[field] = values.reshape(1, *shape)
-            at += values.nbytes
-        return Offer(degree, fields)
+        fields = {
+            field: np.frombuffer(payload, dtype, size, at).reshape(shape)
+            for field, dtype, size, at, shape in self._places
+        }
+        return Offer(DEGREE.unpack_from(payload)[0], fields)
 
     def heard(self, frame: Frame) -> Offer:
         """Read a neighbor's offer; refuse wrong sizes, what is not finite, and absurd norms."""
@@ -179,8 +187,8 @@ class Layout:
             raise WireError(f"offer must have {self.n_bytes} bytes, got {len(frame.payload)}")
         offer = self.unpack(frame.payload)
         for field, rows in offer.fields.items():
-            limit, low, high = self._limits[field], rows.min(), rows.max()  # NaN if a value is
-            if not (-limit <= low and high <= limit):
+            if not is_within(rows.reshape(-1), self._limits[field]):
+                limit, low, high = self._limits[field], rows.min(), rows.max()
                 rule = f"finite and at most {limit:g} in size"
                 raise WireError(f"{field} must be {rule}, got {low:.3g} .. {high:.3g}")
-        return offer._replace(is_idle=bool(frame.flags & IDLE))
+        return offer if not frame.flags & IDLE else offer._replace(is_idle=True)

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import domkl
-from domkl.estimators import parts, river, sklearn, store
+from domkl import archive
+from domkl.estimators import parts, river, sklearn
 from domkl.estimators.learner import Learner
 
 
@@ -22,12 +23,12 @@ def learned(**options):
 
 @pytest.fixture(scope="module")
 def saved():
-    return store.pack("learner", parts.of_learner(learned()[0]))
+    return archive.pack("learner", parts.of_learner(learned()[0]))
 
 
 def loaded(data):
-    with store.sound("learner"):
-        return parts.as_learner(Learner, store.unpack("learner", data))
+    with archive.sound("learner"):
+        return parts.as_learner(Learner, archive.unpack("learner", data))
 
 
 def rewritten(data, change=None, compression=zipfile.ZIP_STORED, **arrays):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import domkl
 from domkl.algorithms.domkl import DOMKL
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Gaussian
@@ -19,6 +20,23 @@ def small_model(algorithm=None, *, seed=1, kernels=(0.01, 1.0), n_frequencies=3,
     features = RandomFeatures.draw([Gaussian(v) for v in kernels], 2, n_frequencies, seed=seed)
     given = {"inputs": (Range("a", 0, 1), Range("b", 0, 1)), "target": Range("y", 0, 1)}
     return Model(algorithm, features, **(given | changes))
+
+
+def house_model(n_inputs=2, outside="clip", inputs=None):
+    features = RandomFeatures.draw(domkl.gaussian_bank([1.0, 10.0]), n_inputs, 5, seed=1)
+    inputs = inputs or (Range("a", 0.0, 10.0), Range("b", -1.0, 1.0))[:n_inputs]
+    target = Range("load", 0.0, 100.0)
+    return Model(domkl.DOMKL(), features, inputs, target, outside=outside)
+
+
+@pytest.fixture
+def model():
+    return house_model()
+
+
+@pytest.fixture
+def refusing():
+    return house_model(outside="refuse")
 
 
 @pytest.fixture(scope="session")

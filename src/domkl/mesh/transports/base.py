@@ -8,12 +8,14 @@ The rules of this file
   acknowledged and nothing is sent again: that is the protocol's business.
 - Only listed neighbors are heard, each only for itself.
 - A neighbor that does not read costs a bounded buffer; then its frames are dropped.
+- A callback that fails is told to the loop's exception handler; the transport goes on.
 """
 
+import asyncio
 import dataclasses
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -129,6 +131,10 @@ class Transport(ABC):
         traffic.sent_bytes += len(frame)
         return True
 
+    def reload(self) -> Awaitable[None] | None:
+        """Read the certificates again, where there are any; await what is given."""
+        return None
+
     def traffic(self) -> Mapping[str, Traffic]:
         """Frames and bytes per neighbor, as they stand now."""
         return {name: dataclasses.replace(each) for name, each in self._traffic.items()}
@@ -158,7 +164,7 @@ class Transport(ABC):
         """Tell of a change, once; a node that is stopped tells nothing."""
         if self._is_open and is_up != (neighbor in self._up):
             (self._up.add if is_up else self._up.discard)(neighbor)
-            self._on_peer(neighbor, is_up, why)
+            _call(self._on_peer, neighbor, is_up, why)
 
     def _receive(self, neighbor: str, frame: bytes) -> None:
         """Deliver, if the neighbor is still one and up."""
@@ -167,8 +173,16 @@ class Transport(ABC):
             if traffic is not None:
                 traffic.received += 1
                 traffic.received_bytes += len(frame)
-                self._on_frame(neighbor, frame)
+                _call(self._on_frame, neighbor, frame)
 
     def _refuse(self, who: str, why: str) -> None:
         if self._is_open:
-            self._on_refused(who, why)
+            _call(self._on_refused, who, why)
+
+
+def _call(callback: Callable[..., None], *values: object) -> None:
+    try:
+        callback(*values)
+    except Exception as error:
+        context = {"message": f"callback {callback!r} failed", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)

@@ -98,10 +98,9 @@ class MemoryHub:
         return True
 
     def _deliver(self, edge: Edge) -> None:
-        queue = self._queues.get(edge)
-        if queue and edge not in self._held:
-            frame = queue.popleft()
-            self._members[edge[1]]._receive(edge[0], frame)
+        queue, target = self._queues.get(edge), self._members.get(edge[1])
+        if queue and target is not None and edge not in self._held:
+            target._receive(edge[0], queue.popleft())
 
     def _settle_soon(self) -> None:
         asyncio.get_running_loop().call_soon(self._settle)

@@ -9,10 +9,9 @@ What Zenoh refuses in the TLS handshake it does not tell; a stranger of the same
 
 import asyncio
 import contextlib
-import json
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +29,11 @@ from domkl.mesh.transports.base import (
     OnRefused,
     Transport,
 )
-from domkl.mesh.transports.boxes import Inbox, Outbox
+from domkl.mesh.transports.boxes import Inbox
+from domkl.mesh.transports.zenoh_session import Session, open_zenoh
 
 CLOSE_SECONDS = 3.0
-FLUSH_SECONDS = 0.5
+GRACE_SECONDS = 0.1  # Zenoh's news of a loss may overtake the last frames
 
 
 class ZenohTransport(Transport):
@@ -81,7 +81,8 @@ class ZenohTransport(Transport):
         self._dials = None if dials is None else frozenset(dials)
         self._limits = {"wait_before_drop": wait_before_drop, "max_frame": max_frame}
         self._changing = asyncio.Lock()
-        self._session: _Session | None = None
+        self._session: Session | None = None
+        self._falling: dict[str, asyncio.TimerHandle] = {}  # lost, but not told yet
         self._forget()
 
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
@@ -116,7 +117,9 @@ class ZenohTransport(Transport):
             await self._close_session()
 
     def _transmit(self, neighbor: str, frame: bytes) -> bool:
-        return self._session is not None and self._session.send(neighbor, frame)
+        if self._session is None or neighbor in self._falling:
+            return False
+        return self._session.send(neighbor, frame)
 
     def config(self) -> dict[str, Any]:
         """What Zenoh is told."""
@@ -138,39 +141,49 @@ class ZenohTransport(Transport):
         return name > self.name if self._dials is None else name in self._dials
 
     def _forget(self) -> None:
+        for timer in self._falling.values():
+            timer.cancel()
+        self._falling.clear()
         self._asked: set[str] = set()  # neighbors that want this node's frames
         self._links: Counter[str] = Counter()  # by the name in the certificate
         self._early: dict[str, deque[bytes]] = {}  # frames that came before their sender was up
 
     async def _open_session(self) -> None:
-        self._forget()
         loop = asyncio.get_running_loop()
         inbox = Inbox(loop, max_bytes=max(2**22, 2 * self.max_frame))
-        self._session = _Session(self, inbox)
-        await loop.run_in_executor(None, self._session.open, self.config())
+        self._session = Session(self, inbox)
+        if self._router is None:
+            await loop.run_in_executor(None, self._session.open, self.config())
+        else:  # Zenoh would wait for the router
+            self._session.open_patiently(self.config())
 
     async def _close_session(self) -> None:
         session, self._session = self._session, None
+        self._forget()
         if session is not None:
             session.inbox.close()
             thread = threading.Thread(target=session.close, daemon=True)
             thread.start()
             await asyncio.get_running_loop().run_in_executor(None, thread.join, CLOSE_SECONDS)
 
-    # What Zenoh tells, in the loop's thread
+    # What a session tells (Owner), in the loop's thread
 
-    def _frame(self, name: str, frame: bytes) -> None:
+    def framed(self, name: str, frame: bytes) -> None:
+        """Deliver; what comes before its sender is up waits until it is."""
         if name in self._up:
             self._receive(name, frame)
         else:
             self._early.setdefault(name, deque(maxlen=8)).append(frame)
 
-    def _asks(self, name: str, does: bool) -> None:
+    def asked(self, name: str, does: bool) -> None:
+        """A neighbor wants this node's frames, or no more."""
         (self._asked.add if does else self._asked.discard)(name)
         self._settle(name)
 
-    def _link(self, name: str, is_up: bool) -> None:
+    def linked(self, name: str, is_up: bool) -> None:
+        """A link came or went, with this name in its certificate."""
         self._links[name] += 1 if is_up else -1
+        self._early.pop(name, None)  # of an older link
         if self._router is not None:
             for neighbor in self.neighbors:
                 self._settle(neighbor)
@@ -179,86 +192,27 @@ class ZenohTransport(Transport):
         elif is_up:
             self._refuse(name, NOT_A_NEIGHBOR)
 
+    def refused(self, who: str, why: str) -> None:
+        """Count a peer that broke the rules."""
+        self._refuse(who, why)
+
     def _settle(self, name: str) -> None:
-        """Up is who asks for frames, over a link that lives."""
+        """Up is who asks for frames, over a link that lives; loss is told when frames have come."""
         is_linked = self._links[self._router_name if self._router is not None else name] > 0
-        is_up = is_linked and name in self._asked
-        self._mark(name, is_up, "connected" if is_up else "connection lost")
-        if is_up:
+        if is_linked and name in self._asked:
+            self._fall(name)
+            self._mark(name, True, "connected")
             for frame in self._early.pop(name, ()):
                 self._receive(name, frame)
+        elif name in self._up and name not in self._falling:
+            later = asyncio.get_running_loop().call_later
+            self._falling[name] = later(GRACE_SECONDS, self._fall, name)
 
-
-class _Session:
-    """One opening of Zenoh; everything here but `send` may block, and runs outside the loop."""
-
-    def __init__(self, owner: ZenohTransport, inbox: Inbox) -> None:
-        self.owner, self.inbox = owner, inbox
-        self.name, self.neighbors = owner.name, tuple(owner.neighbors)
-        self._outboxes: dict[str, Outbox] = {}
-        self._declared: list[Any] = []  # they live as long as they are referred to
-        self._zenoh: zenoh.Session | None = None
-
-    def open(self, config: zenoh_config.Config) -> None:
-        """Connect, and declare what is said and heard."""
-        session = self._zenoh = open_zenoh(config)
-        self._declared.append(
-            session.info.declare_link_events_listener(self._on_link, history=True)
-        )
-        for name in self.neighbors:
-            publisher = session.declare_publisher(
-                zenoh_config.key(self.name, name),
-                congestion_control=zenoh.CongestionControl.DROP,
-                express=True,
-            )
-            self._outboxes[name] = Outbox(publisher.put, f"to-{name}")
-            subscriber = session.declare_subscriber(
-                zenoh_config.key(name, self.name), self._on_sample(name)
-            )
-            matching = publisher.declare_matching_listener(self._on_matching(name))
-            self._declared += [publisher, subscriber, matching]
-            is_asked: Any = publisher.matching_status  # not the bool that its stub says
-            if is_asked.matching:
-                self.inbox.put(self.owner._asks, name, True)
-
-    def send(self, neighbor: str, frame: bytes) -> bool:
-        """Leave a frame for a neighbor's thread; False: it is behind."""
-        outbox = self._outboxes.get(neighbor)
-        return outbox is not None and outbox.put(frame)
-
-    def close(self) -> None:
-        """Say what waits, then close."""
-        for outbox in self._outboxes.values():
-            outbox.close()
-        for outbox in self._outboxes.values():
-            outbox.join(FLUSH_SECONDS / len(self._outboxes))
-        if self._zenoh is not None:
-            with contextlib.suppress(zenoh.ZError):
-                self._zenoh.close()  # type: ignore[no-untyped-call]
-
-    def _on_sample(self, name: str) -> Callable[[zenoh.Sample], None]:
-        def heard(sample: zenoh.Sample) -> None:
-            length, limit = len(sample.payload), self.owner.max_frame
-            if length > limit:
-                why = f"frame of {length} bytes, at most {limit} allowed"
-                self.inbox.put(self.owner._refuse, name, why)
-            else:
-                frame = sample.payload.to_bytes()
-                self.inbox.put(self.owner._frame, name, frame, size=length)
-
-        return heard
-
-    def _on_matching(self, name: str) -> Callable[[zenoh.MatchingStatus], None]:
-        return lambda status: self.inbox.put(self.owner._asks, name, status.matching)
-
-    def _on_link(self, event: zenoh.LinkEvent) -> None:
-        name = event.link.auth_identifier or "unknown"
-        self.inbox.put(self.owner._link, name, event.kind == zenoh.SampleKind.PUT)
-
-
-def open_zenoh(config: zenoh_config.Config) -> zenoh.Session:
-    """A session by these settings; blocks."""
-    return zenoh.open(zenoh.Config.from_json5(json.dumps(config)))
+    def _fall(self, name: str) -> None:
+        """Tell a loss that is known, if there is one."""
+        if name in self._falling:
+            self._falling.pop(name).cancel()
+            self._mark(name, False, "connection lost")
 
 
 @contextlib.contextmanager

@@ -15,6 +15,7 @@ from domkl.mesh.transports.base import Address
 
 LEASE_MS = 2000  # a link that is silent for so long is lost
 SEND_BUFFER = 1_000_000  # bytes; else what a lost link leaves delays news of its loss
+OPEN_MS = 1000  # a client's opening fails when its router is away for so long; links come back
 SLACK = 65_536  # of a message's length, for Zenoh's own headers
 
 Config = dict[str, Any]
@@ -54,11 +55,9 @@ def client(
     incoming = [key(each, name) for each in neighbors]
     outgoing = [key(name, each) for each in neighbors]
     rights = {router_name: _rights(router_name, incoming, outgoing)} if neighbors else {}
-    return {
-        "mode": "client",
-        "listen": {"endpoints": []},
-        **_common([router], certificates, rights, **limits),
-    }
+    config = _common([router], certificates, rights, **limits)
+    config["connect"] |= {"timeout_ms": OPEN_MS, "exit_on_failure": True}
+    return {"mode": "client", "listen": {"endpoints": []}, **config}
 
 
 def router(

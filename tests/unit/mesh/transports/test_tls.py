@@ -195,11 +195,14 @@ async def test_a_frame_in_crumbs_arrives_whole(net):
 
 @story
 async def test_a_flood_of_strangers_keeps_no_neighbor_out(net):
-    b = await net.start("b", ["a"], max_strangers=4)
+    b = await net.start("b", ["a"], max_strangers=4, handshake_seconds=50)
     idle = [await asyncio.open_connection(*net.address("b")) for _ in range(40)]
     await wait_for(lambda: len(b.refused) == 36)
     assert {why for _, why in b.refused} == {"pushed out by newer connections"}
     assert len(b.transport._strangers) == 4
+    async with asyncio.timeout(10):
+        for reader, _ in idle[:36]:
+            assert await is_closed(reader)
     a = await net.start("a", ["b"])
     await wait_for(lambda: a.up and b.up, 3)
     for _, writer in idle:
@@ -219,6 +222,30 @@ async def test_a_newer_connection_replaces_one_that_is_half_open(net):
     old.transport.abort()
     assert b.send("a", b"new")
     await wait_for(lambda: a.frames)
+
+
+@pytest.mark.parametrize("size", [1000, 14_000, 100_000])
+@story
+async def test_what_waits_for_a_slow_neighbor_is_bounded(net, size):
+    a = await net.start("a", ["b"])
+    await net.start("b", ["a"])
+    await wait_for(lambda: a.up)
+    net.edge("a", "b").hold()
+    drops = most = 0
+    while drops < 100:
+        for _ in range(100):
+            drops += not a.send("b", bytes(size))
+        most = max(most, waiting(a.transport._links["b"]))
+        await asyncio.sleep(0)
+    assert a.up
+    # the rule's room, and as much again in the socket's transport below TLS
+    assert most < 2 * max(2**16, 2 * size) + 2 * size
+
+
+def waiting(link):
+    """Bytes in TLS and below it."""
+    tls = link._transport
+    return tls.get_write_buffer_size() + tls._ssl_protocol._transport.get_write_buffer_size()
 
 
 @story

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime as dt
+import threading
 
 import pytest
 import zenoh
@@ -12,7 +13,8 @@ from domkl.errors import DataError, ParameterError
 from domkl.mesh import certificates
 from domkl.mesh.transports import zenoh_config
 from domkl.mesh.transports.base import Address
-from domkl.mesh.transports.zenoh import ZenohTransport, open_router, open_zenoh
+from domkl.mesh.transports.zenoh import ZenohTransport, open_router, run_router
+from domkl.mesh.transports.zenoh_session import open_zenoh
 
 LIMITS = {"wait_before_drop": 0.2, "max_frame": 10**6}
 
@@ -198,6 +200,20 @@ async def test_nodes_meet_through_a_router_and_find_it_again(net):
 
 
 @story
+async def test_nodes_may_start_before_their_router_and_stop_without_it(net):
+    address, is_over = Address(LOCALHOST, free_port()), threading.Event()
+    a = await client(net, "a", ["b"], address)
+    b = await client(net, "b", ["a"], address)
+    lonely = await client(net, "c", ["a"], Address(LOCALHOST, free_port()))
+    await lonely.transport.stop()
+    router = net.certificates("router")
+    running = asyncio.create_task(asyncio.to_thread(run_router, address, router, "ab", is_over))
+    await wait_for(lambda: a.up and b.up)
+    is_over.set()
+    await running
+
+
+@story
 async def test_a_client_of_a_router_may_publish_only_as_itself(net):
     address = Address(LOCALHOST, free_port())
     async with routed(net, address, members=("a", "b", "mallory")):
@@ -235,3 +251,33 @@ async def test_a_stranger_at_the_router_and_a_false_router_get_nothing(net):
         assert b.up == {"a"}
         assert not c.up
         assert not lost.up
+
+
+class Sink:
+    def send(self, neighbor, frame):
+        return True
+
+
+@story
+async def test_news_that_overtakes_frames_loses_none(net):
+    """Zenoh tells of a link's end in another thread than that of its last frames."""
+    node = Node(ZenohTransport("a", {"b": Address("nowhere", 1)}, None, net.certificates("a")))
+    a = node.transport
+    a._open(node._on_frame, node._on_peer, node._on_refused)
+    a._session = Sink()
+    a.framed("b", b"early")
+    a.linked("b", True)
+    a.framed("b", b"also early")
+    a.asked("b", True)
+    assert node.frames == [("b", b"also early")]  # the first may be of an older link
+    a.linked("b", False)
+    assert not node.send("b", b"to nobody")
+    a.framed("b", b"late")
+    assert node.heard("b")[-1] == b"late"
+    a.linked("b", True)
+    assert [is_up for _, is_up, _ in node.peers] == [True, False, True]
+    assert node.send("b", b"again")
+    a.asked("b", False)
+    await wait_for(lambda: not node.up)
+    a._session = None
+    await a.stop()

@@ -1,0 +1,155 @@
+"""`domkl mesh up` and `domkl mesh status`: run learners here, and show how they are doing."""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from domkl.cli.progress import note_after
+from domkl.errors import MeshError, ParameterError
+from domkl.mesh.folder import read_mesh
+from domkl.mesh.launcher import Ended, Launcher, Options
+from domkl.mesh.status import Row, as_table, ask_all, rows_of
+from domkl.mesh.warm import warm_up
+
+ENDING = {signal.SIGINT, signal.SIGTERM}
+EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
+
+
+def status(args: argparse.Namespace) -> int:
+    """Ask every learner once."""
+    config = read_mesh(args.folder)
+    rows = rows_of(config, ask_all(config, args.folder))
+    _print(rows, args.json)
+    return 0 if all(row.is_up for row in rows) else 4
+
+
+def up(args: argparse.Namespace) -> int:
+    """Run all learners until Ctrl-C, or until none runs any more."""
+    names = None if args.only is None else [n.strip() for n in args.only.split(",") if n.strip()]
+    rows: list[Row] = []
+    with (
+        Launcher(
+            args.folder, options=_options(args), names=names, restart=args.restart
+        ) as launcher,
+        _signals() as asked,
+    ):
+        with note_after(1.0, "compiling; this takes some 30 s, once"):
+            warm_up(launcher.config.model())  # else each of the nodes would do it
+        if not asked & ENDING:
+            launcher.start()
+            with Screen(sys.stderr) as screen:
+                _run(launcher, screen, asked, rows, args)
+        print(f"stopping {len(launcher.nodes)} nodes", file=sys.stderr)
+        launcher.stop()
+        codes = {name: node.code for name, node in launcher.nodes.items()}
+    _print(rows, args.json)
+    # one that was asked to end before it could listen ends by the signal itself
+    bad = [name for name, code in codes.items() if code not in (0, -signal.SIGTERM, None)]
+    if bad:
+        said = launcher.nodes[bad[0]].last_words()
+        raise MeshError(f"{bad[0]} ended with code {codes[bad[0]]}; the last it said: {said}")
+    return 0
+
+
+def _run(
+    launcher: Launcher, screen: "Screen", asked: set[int], rows: list[Row], args: argparse.Namespace
+) -> None:
+    next_table = 0.0
+    while not asked & ENDING:
+        if signal.SIGHUP in asked:
+            asked.discard(signal.SIGHUP)
+            screen.say("reading mesh.toml again")
+            launcher.reload()
+        for ended in launcher.poll():
+            screen.say(_obituary(launcher, ended))
+        if not launcher.restart and not any(launcher.pids.values()):
+            screen.say("no node runs any more")
+            return
+        if time.monotonic() >= next_table:
+            states = ask_all(launcher.config, args.folder, timeout=1.0)
+            rows[:] = rows_of(launcher.config, states, launcher.pids)
+            screen.show(as_table(rows))
+            next_table = time.monotonic() + (EVERY if screen.is_terminal else SELDOM)
+        time.sleep(0.1)
+
+
+def _obituary(launcher: Launcher, ended: Ended) -> str:
+    how = f"signal {-ended.code}" if ended.code < 0 else f"code {ended.code}"
+    said = launcher.nodes[ended.name].last_words()
+    again = "; it will be started again" if launcher.restart else ""
+    return f"{ended.name} ended with {how}{again}: {said}"
+
+
+def _options(args: argparse.Namespace) -> Options:
+    """The further arguments of each node: its own file, or its own rows of the one file."""
+    if args.rate is not None and args.csv is None:
+        raise ParameterError("--rate is for --csv")
+    if args.csv is None:
+        return lambda name: ()
+    names = read_mesh(args.folder).names
+    rate = [] if args.rate is None else ["--rate", str(args.rate)]
+    is_shared = "{name}" not in args.csv
+
+    def options(name: str) -> Sequence[str]:
+        path = Path(args.csv.replace("{name}", name)).absolute()
+        share = ["--rows", f"{names.index(name)}::{len(names)}"] if is_shared else []
+        return ["--csv", str(path), *rate, *share]
+
+    return options
+
+
+@contextmanager
+def _signals() -> Iterator[set[int]]:
+    """Collect the signals that end or reload, instead of letting them end this process."""
+    asked: set[int] = set()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, lambda n, frame: asked.add(n)) for number in numbers]
+    try:
+        yield asked
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+class Screen:
+    """A table that is redrawn in place on a terminal, and printed now and then elsewhere."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.is_terminal = file.isatty()
+        self._n_lines = 0
+
+    def __enter__(self) -> "Screen":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._wipe()
+
+    def show(self, table: str) -> None:
+        """Show the table, over the last one."""
+        self._wipe()
+        print(table, file=self._file, flush=True)
+        self._n_lines = table.count("\n") + 1 if self.is_terminal else 0
+
+    def say(self, line: str) -> None:
+        """Say something that stays."""
+        self._wipe()
+        print(line, file=self._file, flush=True)
+
+    def _wipe(self) -> None:
+        if self._n_lines:
+            print(f"\x1b[{self._n_lines}F\x1b[J", end="", file=self._file)
+            self._n_lines = 0
+
+
+def _print(rows: Sequence[Row], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"learners": [row._asdict() for row in rows]}, allow_nan=False))
+    else:
+        print(as_table(rows))

@@ -1,0 +1,216 @@
+"""Nodes as processes: killed at any moment, without disk, with wrong input; nothing is lost."""
+
+import contextlib
+import errno
+import http.client
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import threading
+import urllib.error
+
+import pytest
+from mesh_node import Process, sample, solo_folder, wait_until
+
+pytestmark = pytest.mark.slow
+
+DOWN = (urllib.error.URLError, ConnectionError, http.client.HTTPException, TimeoutError)
+
+
+class Sender(threading.Thread):
+    """Sends samples in order, one request after the other, and keeps what was acknowledged."""
+
+    def __init__(self, ids):
+        super().__init__()
+        self.todo, self.acknowledged = list(ids), {}
+        self.client, self.is_on = None, threading.Event()
+        self.is_over = False
+
+    def run(self):
+        while self.todo and not self.is_over:
+            self.is_on.wait()
+            k = self.todo[0]
+            try:
+                status, found = self.client.learn({**sample(k), "id": f"s{k}"})
+            except DOWN:
+                continue  # it was killed: send the same again
+            if status == 202:
+                self.acknowledged[k] = found["number"]
+                self.todo.pop(0)
+
+
+def test_what_was_acknowledged_is_learned_once_whenever_it_is_killed(tmp_path):
+    """And alone, it ends as if nothing had happened: equal to the bit."""
+    n, rng = 400, random.Random(5)
+    folder = solo_folder(tmp_path, queue=1000)
+    sender = Sender(range(n))
+    sender.start()
+    kills = 0
+    try:
+        while sender.is_alive() and kills < 8:
+            with Process(folder) as node:
+                sender.client = node.client()
+                before = len(sender.acknowledged)
+                sender.is_on.set()
+                goal = before + rng.randint(1, 60)
+                wait_until(lambda goal=goal: len(sender.acknowledged) >= min(goal, n))
+                if kills < 6 and len(sender.acknowledged) < n:
+                    node.kill()
+                    kills += 1
+                else:
+                    wait_until(lambda: not sender.todo)
+                    final = sender.client.wait_learned(n)
+                    assert node.stop() == 0
+    finally:
+        sender.is_over = True
+        sender.is_on.set()
+        sender.join()
+    assert kills >= 3
+    assert sorted(sender.acknowledged.values()) == list(range(1, n + 1))
+    assert final["n_learned"] == final["n_accepted"] == n
+
+    other = solo_folder(tmp_path / "other")
+    with Process(other) as node:
+        client = node.client()
+        client.learn([sample(k) for k in range(n)])
+        undisturbed = client.wait_learned(n)
+    assert final["digest"] == undisturbed["digest"]
+    assert final["mse"] == undisturbed["mse"]
+
+
+def test_it_stops_when_told_and_goes_on_from_there(tmp_path):
+    folder = solo_folder(tmp_path)
+    digests = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with Process(folder) as node:
+            client = node.client()
+            n = client.state()["n_learned"]
+            client.learn([sample(k) for k in range(n, n + 10)])
+            digests.append(client.wait_learned(n + 10)["digest"])
+            assert node.stop(number) == 0
+            assert node.process.stderr.read() == ""
+    with Process(folder) as node:
+        state = node.client().state()
+        assert state["n_learned"] == 20
+        assert state["digest"] == digests[1]
+        assert not node.events("alarm")
+
+
+def _limited():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+@contextlib.contextmanager
+def _small_disk(folder, size):
+    """A file system of so many bytes, where this user may mount one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def _fill(client, stop, most=5000):
+    """Send until a status comes that is not 202; numbers that were acknowledged."""
+    numbers = []
+    for k in range(most):
+        status, found = client.learn([{**sample(k), "id": f"{k}-{i}"} for i in range(20)])
+        if status != 202:
+            assert status == stop, found
+            return numbers, found
+        numbers += [each["number"] for each in found]
+    raise AssertionError("never full")
+
+
+def test_a_file_that_may_not_grow_answers_507_and_acknowledges_nothing(tmp_path):
+    folder = solo_folder(tmp_path, checkpoint_every=1_000_000)
+    with Process(folder, before=_limited) as node:
+        client = node.client()
+        numbers, problem = _fill(client, 507)
+        assert "disk" in problem["detail"]
+        assert client.wait_learned(len(numbers))["n_learned"] == numbers[-1]
+        assert client.ask("/predict", {"x": [1, 0]})[0] == 200
+        node.kill()
+    with Process(folder) as node:
+        client = node.client()
+        assert client.state()["n_accepted"] == numbers[-1]
+        assert client.learn(sample(0))[0] == 202
+
+
+def test_a_full_disk_answers_507_and_goes_on_when_there_is_room(tmp_path):
+    """Checkpoints are still written then: room is kept for them, and what they free is used."""
+    folder = solo_folder(tmp_path)
+    with _small_disk(folder / "data", 400_000) as disk, Process(folder) as node:
+        client = node.client()
+        client.learn([sample(k) for k in range(20)])
+        client.wait_learned(20)
+        wait_until(lambda: client.state()["checkpoint"] > 0)
+        (disk / "ballast").write_bytes(b"")
+        with (disk / "ballast").open("wb") as file, contextlib.suppress(OSError):
+            while os.write(file.fileno(), bytes(1000)):
+                pass
+        status, problem = client.learn(sample(0))
+        assert (status, "make room" in problem["detail"]) == (507, True)
+        before = client.state()
+        assert (before["n_accepted"], before["rejected"]) == (20, {"disk full": 1})
+        assert client.ask("/healthz")[0] == 200
+        (disk / "ballast").unlink()
+        assert client.learn(sample(0))[1]["number"] == 21
+        assert client.wait_learned(21)["n_learned"] == 21
+        assert node.stop() == 0
+
+
+def test_lines_from_standard_input_until_their_end(tmp_path):
+    folder = solo_folder(tmp_path)
+    lines = ['{"x": [1, 0], "y": 5}', "spoiled", "", '{"x": [1], "y": 5}', '{"x": [2, 0], "y": 7}']
+    with Process(folder, "--stdin", "--until-end", stdin=subprocess.PIPE) as node:
+        node.process.stdin.write("\n".join(lines))
+        node.process.stdin.close()
+        assert node.wait() == 0
+        assert [each["line"] for each in node.events("bad line")] == [2, 4]
+        node.process.stdin = None
+    with Process(folder) as node:
+        assert node.client().state()["n_learned"] == 2
+
+
+def test_a_file_is_replayed_once_across_kills(tmp_path):
+    folder, n = solo_folder(tmp_path), 3000
+    path = tmp_path / "table.csv"
+    rows = [sample(k) for k in range(n)]
+    text = "".join(f"{s['y']!r},{s['x'][1]!r},{s['x'][0]!r}\n" for s in rows)
+    path.write_text("load,b,a\n" + text)
+    with Process(folder, "--csv", str(path), "--rate", "500") as node:
+        node.client().wait_learned(40)
+        node.kill()
+    with Process(folder, "--csv", str(path), "--until-end") as node:
+        assert node.wait() == 0
+    other = solo_folder(tmp_path / "other")
+    with Process(other) as undisturbed, Process(folder, "--csv", str(path)) as again:
+        client = undisturbed.client()
+        client.learn(rows)
+        expected = client.wait_learned(n)
+        again.wait_event("end of input")
+        state = again.client().state()
+    assert state["n_learned"] == n
+    assert state["digest"] == expected["digest"]
+
+
+def test_a_taken_port_and_a_second_node_are_errors_with_code_4(tmp_path):
+    folder, other = solo_folder(tmp_path), solo_folder(tmp_path / "other")
+    with Process(folder) as node:
+        address = node.wait_event("http")[0]["address"]
+        with Process(other, "--http", address) as second:
+            assert second.wait() == 4
+            said = second.process.stderr.read()
+        assert said.startswith(f"domkl: error: cannot serve HTTP at {address}")
+        assert os.strerror(errno.EADDRINUSE) in said
+        with Process(folder) as second:
+            assert second.wait() == 4
+            assert "one node at a time" in second.process.stderr.read()
