@@ -69,6 +69,7 @@ class Edge:
         self.ahead: Offer | None = None  # the peer's offer n_done + 1
         self.newest: Offer | None = None
         self.fresh: Pair | None = None
+        self.last: Pair | None = None  # completed
         self.is_lagging = False
         self.ledger: Gaps = {}
 
@@ -109,7 +110,7 @@ class Edge:
     def _completed(self) -> Pair | None:
         if self.own is None or self.ahead is None:
             return None
-        pair = Pair(self.own, self.ahead)
+        pair = self.last = Pair(self.own, self.ahead)
         self.own = self.ahead = None
         self.n_done += 1
         self.stats.n_exchanged += 1
@@ -142,6 +143,20 @@ class Edge:
         self.is_open = self.stats.is_open = False
         self._begin()
         return ledger
+
+
+def anchored(edge: Edge, own: Gaps) -> Offer | None:
+    """What to merge of an edge whose exchange is under way: the middle of the last pair holds.
+
+    The step (11) pulls θ to the middle of both messages. Pulled to the middle of a *later* own
+    message and an old one of the neighbor, step after step, both ends would go all the way to
+    where the other was, and with the duals beyond: that diverges.
+    """
+    if edge.last is None or edge.newest is None:
+        return edge.newest
+    mine, theirs = edge.last.own.fields, edge.last.theirs.fields
+    held = {f: mine[f] + theirs[f] - values for f, values in own.items()}
+    return edge.newest._replace(fields=edge.newest.fields | held)
 
 
 def gaps_of(pair: Pair, fields: list[str]) -> Gaps:

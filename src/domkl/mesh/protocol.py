@@ -21,7 +21,7 @@ import numpy as np
 
 from domkl import checks
 from domkl.errors import DataError
-from domkl.mesh.edge import Edge, Gaps, Pair, gaps_of
+from domkl.mesh.edge import Edge, Gaps, Pair, anchored, gaps_of
 from domkl.mesh.events import (
     Checkpoint,
     Effect,
@@ -244,14 +244,14 @@ class Protocol:
     def _merge(self) -> bool:
         message, opened, fields = self._said, self.links.opened, self.learner.gap_fields
         self._said = None
-        heard = [edge.fresh.theirs if edge.fresh else edge.newest for edge in opened]
+        own = Offer(0, {f: getattr(message, f) for f in fields})
+        heard = [e.fresh.theirs if e.fresh else anchored(e, own.fields) for e in opened]
         self.learner.merge(message, heard)
-        for edge in opened if fields else ():
+        for edge, theirs in zip(opened, heard, strict=True) if fields else ():
             if edge.fresh is not None:
                 edge.note(gaps_of(edge.fresh, fields))
-            elif edge.newest is not None:
-                own = Offer(0, {f: getattr(message, f) for f in fields})
-                self._amend(gaps_of(Pair(own, edge.newest), fields), -1)
+            elif theirs is not None:
+                self._amend(gaps_of(Pair(own, theirs), fields), -1)
         for edge in opened:
             edge.fresh = None
         if self.learned - self._saved < self.checkpoint_every:

@@ -34,7 +34,7 @@ MEASURED = 0.8
 #: of the duals, in units of the largest: what rounding leaves
 MAX_DUAL_SUM = 1e-9
 #: of the learners' functions, in units of the calm run's error: they disagree by less than they err
-MAX_SPREAD = 0.5
+MAX_SPREAD = 1.0
 ALGORITHMS: dict[str, Algorithm] = {
     "domkl": DOMKL(),
     "message-passing": DOMKL(weights="message-passing"),

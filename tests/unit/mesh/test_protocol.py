@@ -43,7 +43,7 @@ def duals(protocols):
     return np.array([each.learner.state.dual for each in protocols])
 
 
-# ---- lockstep ----
+# lockstep
 
 
 def test_a_round_waits_for_the_neighbor_or_for_the_time_out(model_of, talk_of):
@@ -113,7 +113,21 @@ def test_asynchronous_learners_wait_for_nobody(model_of, talk_of):
     np.testing.assert_array_equal(a.learner.state.dual, -talk.all["b"].learner.state.dual)
 
 
-# ---- idling ----
+@pytest.mark.parametrize(
+    "weather", [Weather(latency=0.25), Weather(loss=0.05), Weather(loss=0.3, jitter=0.1)], ids=str
+)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_many_steps_between_exchanges_do_not_diverge(model_of, name, weather):
+    x, y = stream(400, 2)
+    model = model_of(ALGORITHMS[name], n_frequencies=10)
+    world = World(model, {"a": "b", "b": "a"}, x, y, mode="async", period=0.1, weather=weather)
+    world.run(50.0)
+    assert max(np.abs(state.theta).max() for state in world.states()) < 5
+    late = slice(200, None)
+    assert np.mean((world.predictions() - y)[late] ** 2) < 0.1 * np.mean(y[late] ** 2)
+
+
+# idling
 
 
 def test_samples_a_little_apart_are_one_round(model_of, talk_of):
@@ -168,7 +182,7 @@ def test_a_learner_without_data_follows_the_networks_function(model_of, talk, na
     assert errors[2] < 0.05 * np.mean(target**2)  # what one errs that heard nothing
 
 
-# ---- membership ----
+# membership
 
 
 def line(model, names="abc", **options):
@@ -245,7 +259,7 @@ def test_without_open_edges_nothing_ties_the_state(model_of, talk_of):
     np.testing.assert_array_equal(a.state.center, a.state.theta)
 
 
-# ---- snapshots ----
+# snapshots
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -342,7 +356,7 @@ def test_checkpoints_come_every_so_many_samples(model_of):
     assert [e.number for e in effects if isinstance(e, Checkpoint)] == [4, 8]
 
 
-# ---- what the owner may ask ----
+# what the owner may ask
 
 
 def test_predicting_changes_nothing(model_of):
