@@ -82,7 +82,7 @@ def wait_until(claim, seconds=DEADLINE):
 def made(folder, with_transport=False):
     home = open_home(folder)
     ledger = Ledger(home.data, home.config.model(), home.config.lags)
-    return Node(home, ledger, tls_transport(home) if with_transport else None)
+    return Node(home, ledger, tls_transport(home) if with_transport else None, save_pause=0.0)
 
 
 def prepared(node, numbers):

@@ -101,7 +101,8 @@ class LocalLearner:
             return None
         blend(self._blend, inputs.z, function.weights)
         theirs = rows.reshape(len(rows), -1) @ self._blend.ravel()
-        return float(np.mean((theirs - y_hat) ** 2))
+        apart = theirs - y_hat
+        return float(apart @ apart) / len(apart)
 
     def learn(self, x: Floats, y: float) -> float:
         """Learn a sample without neighbors; give what was said before."""

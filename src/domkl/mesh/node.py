@@ -11,6 +11,7 @@ The rules of this file
 
 import asyncio
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -33,7 +34,8 @@ from domkl.typing import Floats
 
 TICK = 0.05  # seconds
 BITE = 0.002  # seconds of learning before others are heard
-AHEAD = 32  # samples that the protocol holds, at most
+AHEAD = 32  # samples that the protocol holds, at most; from half of that on it gets more
+SAVE_PAUSE = 5.0  # seconds between two checkpoints, at least: at high rates they would cost much
 INVALID = "invalid"  # why a sample was not accepted; or:
 REASONS: dict[type[Exception], str] = {QueueFullError: "queue full", JournalFullError: "disk full"}
 MAX_REASONS = 50  # kinds of refusals told apart
@@ -50,6 +52,8 @@ class Node:
         None for a node that has no certificate, and so no neighbors.
     clock : callable
         Monotonic seconds.
+    save_pause : float
+        Seconds between two checkpoints, at least.
 
     Attributes
     ----------
@@ -70,6 +74,7 @@ class Node:
         transport: Transport | None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        save_pause: float = SAVE_PAUSE,
     ) -> None:
         self.home, self.ledger, self.transport = home, ledger, transport
         self.protocol: Protocol | None = None
@@ -83,6 +88,7 @@ class Node:
         self._failure: BaseException | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._is_biting = False
+        self._save_pause, self._saved = save_pause, -math.inf  # when the last checkpoint was begun
 
     @property
     def is_ready(self) -> bool:
@@ -242,7 +248,9 @@ class Node:
             elif isinstance(effect, events.Predicted):
                 self.ledger.learned(effect.number)
             elif isinstance(effect, events.Checkpoint):
-                if not self.saver.is_busy:  # else the next one will do
+                is_due = self._clock() - self._saved >= self._save_pause
+                if is_due and not self.saver.is_busy:  # else the next one will do
+                    self._saved = self._clock()
                     self.saver.begin(self._snapshot())
                 # the protocol paused, so that the snapshot is of this very sample
                 asyncio.get_running_loop().call_soon(self._handle, events.Tick())
@@ -251,7 +259,9 @@ class Node:
 
     def _pump(self) -> None:
         """Go on learning as soon as others had their turn."""
-        if self._can_feed() and not self._is_biting:
+        protocol = self.protocol
+        is_fed = protocol is None or protocol.n_queued > AHEAD // 2
+        if not is_fed and not self._is_biting and self._can_feed():
             self._is_biting = True
             asyncio.get_running_loop().call_soon(self._bite)
 
