@@ -10,6 +10,7 @@ The rules of this file
 """
 
 import asyncio
+import gc
 import logging
 import math
 import time
@@ -109,6 +110,8 @@ class Node:
         for path in ledger.checkpoints.damaged:
             self._alarm("checkpoint", "", f"{path} is damaged; going on from the one before")
         await asyncio.to_thread(warm_up, model)
+        gc.collect()
+        gc.freeze()  # what the compiler left behind lives on; looking through it costs milliseconds
         epoch = next_epoch(home.data / "epoch", time.time_ns() // 1_000_000)
         self.protocol = Protocol(
             home.name,
