@@ -93,7 +93,7 @@ class Node:
     def is_idle(self) -> bool:
         """Whether all that was accepted is learned."""
         protocol = self.protocol
-        is_done = protocol is not None and not protocol.n_queued
+        is_done = protocol is not None and not protocol.n_queued and not protocol.is_waiting
         return is_done and not self.ledger.waiting
 
     async def start(self) -> None:
@@ -140,7 +140,6 @@ class Node:
         await self.intake.close()
         if self.protocol is not None and self._failure is None:
             self._carry_out(self.protocol.leave())
-            self._carry_out(self.protocol.handle(events.Tick(), self._clock()))
             await self.saver.wait()
             self.saver.begin(self._snapshot())
         await self.saver.wait()
