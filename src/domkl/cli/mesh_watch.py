@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from domkl.cli.progress import note_after
-from domkl.errors import MeshError, ParameterError
+from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.folder import read_mesh
 from domkl.mesh.launcher import Ended, Launcher, Options
 from domkl.mesh.status import Row, as_table, ask_all, rows_of
@@ -64,8 +64,7 @@ def _run(
     while not asked & ENDING:
         if signal.SIGHUP in asked:
             asked.discard(signal.SIGHUP)
-            screen.say("reading mesh.toml again")
-            launcher.reload()
+            screen.say(_reloaded(launcher))
         for ended in launcher.poll():
             screen.say(_obituary(launcher, ended))
         if not launcher.restart and not any(launcher.pids.values()):
@@ -77,6 +76,15 @@ def _run(
             screen.show(as_table(rows))
             next_table = time.monotonic() + (EVERY if screen.is_terminal else SELDOM)
         time.sleep(0.1)
+
+
+def _reloaded(launcher: Launcher) -> str:
+    """Read again; a file that is wrong changes nothing."""
+    try:
+        launcher.reload()
+    except DomklError as error:
+        return f"going on as before: {error}"
+    return "read mesh.toml again"
 
 
 def _obituary(launcher: Launcher, ended: Ended) -> str:

@@ -175,8 +175,8 @@ class Launcher:
 
     def reload(self) -> None:
         """Read the mesh file again: stop who left, start who came, tell the others to re-read."""
-        self.config = read_mesh(self.folder)
-        new = self._made(self.config)
+        config = read_mesh(self.folder)
+        new, self.config = self._made(config), config
         gone = [node for name, node in self.nodes.items() if name not in new]
         _stop(gone, PATIENCE)
         for name, node in new.items():

@@ -14,7 +14,7 @@ import pytest
 
 from domkl.cli.main import main
 from domkl.cli.mesh import ALGORITHM_NAMES, TOPOLOGY_NAMES
-from domkl.cli.mesh_watch import Screen
+from domkl.cli.mesh_watch import Screen, _reloaded
 from domkl.mesh.config import read_config
 from domkl.mesh.demo import Plan
 from domkl.mesh.launcher import Launcher
@@ -137,6 +137,15 @@ def test_up_refuses_what_it_cannot_do(here, capsys):
         shutil.rmtree(f"m/{name}")
     assert run("up", "m") == 4
     assert "there is nothing to start" in capsys.readouterr().err
+
+
+def test_a_wrong_file_does_not_end_what_runs(here):
+    run("init", "--names", "a,b", *SERIES, "m")
+    with Launcher(Path("m")) as launcher:
+        before = launcher.config
+        Path("m/mesh.toml").write_text("name = 3\n")
+        assert _reloaded(launcher) == "going on as before: m/mesh.toml: target is missing"
+        assert launcher.config is before
 
 
 def test_router_needs_one(here, capsys):
