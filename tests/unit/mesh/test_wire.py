@@ -146,7 +146,7 @@ def frame_of(payload, flags=0):
 def test_an_offer_is_read_to_the_bit(model_of, dtype):
     layout, said = message(model_of(dtype=dtype))
     payload = layout.pack(said, 1, 5)
-    assert len(payload) == layout.n_bytes == 4 + 2 * 6 * (8 if dtype == "float64" else 4) + 2 * 8
+    assert len(payload) == layout.n_bytes == 8 + 2 * 6 * (8 if dtype == "float64" else 4) + 2 * 8
     offer = layout.heard(frame_of(memoryview(b"x" + payload)[1:], wire.IDLE))
     assert offer.degree == 5
     assert offer.is_idle
@@ -199,7 +199,8 @@ def layout(model_of):
 @given(st.data())
 def test_any_payload_is_read_as_sense_or_refused(layout, data):
     words = data.draw(st.lists(st.floats(width=64), min_size=14, max_size=14))
-    payload = struct.pack("<I14d", data.draw(st.integers(0, 2**32 - 1)), *words)
+    payload = struct.pack("<Q14d", data.draw(NUMBER), *words)
+    assert len(payload) == layout.n_bytes
     try:
         offer = layout.heard(frame_of(payload))
     except WireError:
