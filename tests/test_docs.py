@@ -188,6 +188,7 @@ def test_the_protocol_page_agrees_with_the_code():
     for number in (wire.VERSION, wire.MAX_NAME, wire.MAX_TEXT, wire.OPEN, wire.IDLE):
         assert re.search(rf"\b{number}\b", frames)
     assert (wire.MAX_SIZE, wire.MAX_LOSS) == (1e6, 1e15)  # as written there
+    assert f"number of neighbors ({wire.DEGREE.size} bytes)" in frames
     assert f"at most {links.MAX_TOLD} different things" in page
     source = (ROOT / "src/domkl/mesh/links.py").read_text()
     source += (ROOT / "src/domkl/mesh/edge.py").read_text()

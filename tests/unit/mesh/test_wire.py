@@ -199,7 +199,8 @@ def layout(model_of):
 @given(st.data())
 def test_any_payload_is_read_as_sense_or_refused(layout, data):
     words = data.draw(st.lists(st.floats(width=64), min_size=14, max_size=14))
-    payload = struct.pack("<I14d", data.draw(st.integers(0, 2**32 - 1)), *words)
+    payload = struct.pack("<Q14d", data.draw(NUMBER), *words)
+    assert len(payload) == layout.n_bytes
     try:
         offer = layout.heard(frame_of(payload))
     except WireError:
