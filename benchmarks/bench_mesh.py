@@ -49,7 +49,7 @@ class Watch:
 
 async def bare(folder: Path) -> list[float]:
     from domkl.cli.node import make_transport
-    from domkl.mesh.home import open_home
+    from domkl.mesh.process.home import open_home
 
     home = open_home(folder)
     transport, watch = make_transport(home), Watch()
@@ -83,8 +83,8 @@ async def bare(folder: Path) -> list[float]:
 
 
 async def arithmetic(folder: Path) -> list[float]:
-    from domkl.mesh.home import open_home
     from domkl.mesh.learner import LocalLearner
+    from domkl.mesh.process.home import open_home
 
     home, watch = open_home(folder), Watch()
     model = home.config.model()
@@ -102,11 +102,11 @@ async def arithmetic(folder: Path) -> list[float]:
 
 
 async def mesh(folder: Path) -> list[float]:
-    import domkl.mesh.node
+    import domkl.mesh.process.node
     from domkl.cli.node import make_transport
     from domkl.mesh.events import Effect, Event
+    from domkl.mesh.process.serve import Options, serve
     from domkl.mesh.protocol import Protocol
-    from domkl.mesh.serve import Options, serve
 
     watch = Watch()
 
@@ -116,7 +116,7 @@ async def mesh(folder: Path) -> list[float]:
             watch.see(self.learned)
             return effects
 
-    domkl.mesh.node.Protocol = Timed
+    domkl.mesh.process.node.Protocol = Timed
     options = Options(csv=folder / "samples.csv", until_end=True)
     await serve(folder, options, transports=make_transport)
     return watch.seconds()

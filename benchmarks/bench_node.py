@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from domkl.mesh.config import Member, MeshConfig, write_config
-from domkl.mesh.journal import Journal
 from domkl.mesh.model import Range
-from domkl.mesh.segment import Entry
+from domkl.mesh.process.journal import Journal
+from domkl.mesh.process.segment import Entry
+from domkl.mesh.setup.config import Member, MeshConfig, write_config
 from domkl.mesh.transports.base import Address
 
 HTTP = Address("127.0.0.1", 18765)

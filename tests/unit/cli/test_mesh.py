@@ -15,11 +15,11 @@ import pytest
 from domkl.cli.main import main
 from domkl.cli.mesh import ALGORITHM_NAMES, TOPOLOGY_NAMES
 from domkl.cli.mesh_watch import Screen, _reloaded
-from domkl.mesh.config import read_config
-from domkl.mesh.demo import Plan
-from domkl.mesh.launcher import Launcher
-from domkl.mesh.settings import MESH_ALGORITHMS
-from domkl.mesh.topology import TOPOLOGIES
+from domkl.mesh.local.demo import Plan
+from domkl.mesh.local.launcher import Launcher
+from domkl.mesh.setup.config import read_config
+from domkl.mesh.setup.settings import MESH_ALGORITHMS
+from domkl.mesh.setup.topology import TOPOLOGIES
 
 SERIES = ["--target", "load:0:100", "--lags", "2"]
 
@@ -225,7 +225,7 @@ def _children(folder):
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
-        if b"domkl.mesh.child" in words and any(str(folder).encode() in w for w in words):
+        if b"domkl.mesh.local.child" in words and any(str(folder).encode() in w for w in words):
             found.append(int(path.parent.name))
     return found
 

@@ -1,0 +1,1 @@
+"""Many nodes on this machine: start, watch, stop, demonstrate."""

@@ -1,0 +1,250 @@
+"""Start, watch and stop many nodes on this machine, each a process of its own.
+
+The rules of this file
+----------------------
+- One launcher at a time for a mesh: it holds a lock in the mesh's folder.
+- No orphans: `stop` ends with every child reaped, and a child ends with its launcher.
+- What a node prints goes to DIR/<learner>/data/node.log.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, NamedTuple
+
+from domkl.errors import MeshError
+from domkl.mesh.setup.config import MeshConfig
+from domkl.mesh.setup.folder import read_mesh
+
+LOCK, LOG = "up.lock", "node.log"
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a dead node is started again
+STEADY = 60.0  # a node that lived so long is started again after the first pause
+PATIENCE = 15.0  # seconds for a node to say goodbye
+#: every node computes for one learner; many of them share this machine
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+
+Options = Callable[[str], Sequence[str]]  # learner -> further arguments of `domkl node`
+
+
+class Ended(NamedTuple):
+    """A node ended by itself; ``code`` is negative for a signal."""
+
+    name: str
+    code: int
+
+
+class Node:
+    """A node's process, and when to start it again."""
+
+    def __init__(self, name: str, folder: Path, arguments: Sequence[str]) -> None:
+        self.name, self.folder, self.arguments = name, folder, arguments
+        self.n_starts = 0
+        self.code: int | None = None
+        self.starts_at = 0.0  # when it is to be started again
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pause = FIRST_PAUSE
+        self._started = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        """None where it does not run."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start it, with its output appended to its log."""
+        data = self.folder / "data"
+        data.mkdir(mode=0o700, exist_ok=True)
+        module = ["-m", "domkl.mesh.local.child", str(os.getpid())]
+        with (data / LOG).open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, *module, "node", str(self.folder), *self.arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=ENVIRONMENT | os.environ,
+                start_new_session=True,  # Ctrl-C is for the launcher, who passes it on
+            )
+        self.n_starts, self.code, self._started = self.n_starts + 1, None, time.monotonic()
+
+    def ended(self) -> bool:
+        """Reap it if it has ended; plan the next start."""
+        if self._process is None or self._process.poll() is None:
+            return False
+        self.code, self._process = self._process.returncode, None
+        now = time.monotonic()
+        if now - self._started > STEADY:
+            self._pause = FIRST_PAUSE
+        self.starts_at = now + self._pause
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        return True
+
+    def send(self, number: int) -> None:
+        """Send a signal, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def wait(self, deadline: float) -> None:
+        """Wait until it has ended; kill it at the deadline."""
+        if self._process is None:
+            return
+        try:
+            self._process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self.code, self._process = self._process.returncode, None
+
+    def last_words(self) -> str:
+        """The last line of its log."""
+        try:
+            lines = (self.folder / "data" / LOG).read_text(errors="replace").splitlines()
+        except OSError:
+            return ""
+        return next((line for line in reversed(lines) if line.strip()), "")
+
+
+class Launcher:
+    """The nodes of a mesh that run here.
+
+    Parameters
+    ----------
+    folder : Path
+        The mesh's folder.
+    options : callable, optional
+        Further arguments of `domkl node` for a learner.
+    names : iterable of str, optional
+        Those learners alone; default all that have a folder here.
+    restart : bool, default=False
+        Start a node that died again, after a pause that grows.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        options: Options = lambda name: (),
+        names: Iterable[str] | None = None,
+        restart: bool = False,
+    ) -> None:
+        self.folder, self.options, self.restart = folder, options, restart
+        self._only = None if names is None else tuple(names)
+        self.config = read_mesh(folder)
+        self.nodes: dict[str, Node] = self._made(self.config)
+        self._lock: IO[str] | None = None
+
+    def __enter__(self) -> "Launcher":
+        self._lock = _locked(self.folder / LOCK)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop()
+        finally:
+            if self._lock is not None:
+                (self.folder / LOCK).unlink(missing_ok=True)
+                self._lock.close()
+
+    def start(self) -> None:
+        """Start all."""
+        for node in self.nodes.values():
+            node.start()
+
+    def poll(self) -> list[Ended]:
+        """Notice who has ended, and start again who is due."""
+        gone = [
+            Ended(node.name, node.code)
+            for node in self.nodes.values()
+            if node.ended() and node.code is not None
+        ]
+        for node in self.nodes.values() if self.restart else ():
+            if node.pid is None and node.n_starts and time.monotonic() >= node.starts_at:
+                node.start()
+        return gone
+
+    def reload(self) -> None:
+        """Read the mesh file again: stop who left, start who came, tell the others to re-read."""
+        config = read_mesh(self.folder)
+        new, self.config = self._made(config), config
+        gone = [node for name, node in self.nodes.items() if name not in new]
+        _stop(gone, PATIENCE)
+        for name, node in new.items():
+            if name in self.nodes:
+                self.nodes[name].send(signal.SIGHUP)
+            else:
+                node.start()
+        self.nodes = {name: self.nodes.get(name, node) for name, node in new.items()}
+
+    def stop(self, patience: float = PATIENCE) -> None:
+        """Ask all to end, wait, and kill who does not; again is harmless."""
+        _stop(self.nodes.values(), patience)
+
+    @property
+    def pids(self) -> Mapping[str, int | None]:
+        """Of each learner."""
+        return {name: node.pid for name, node in self.nodes.items()}
+
+    def _made(self, config: MeshConfig) -> dict[str, Node]:
+        here = [name for name in config.names if (self.folder / name).is_dir()]
+        if self._only is not None:
+            for name in self._only:
+                config.member(name)
+            here = [name for name in here if name in self._only]
+        if not here:
+            raise MeshError(f"no learner's folder is in {self.folder}; there is nothing to start")
+        return {name: Node(name, self.folder / name, self.options(name)) for name in here}
+
+
+def reload_running(folder: Path) -> int | None:
+    """Tell the launcher of this mesh, if one runs here, to read again; give its process id."""
+    path = folder / LOCK
+    try:
+        with path.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return None  # a file that nobody holds is a leftover
+    except FileNotFoundError:
+        return None
+    except BlockingIOError:
+        pid = int(path.read_text())
+        os.kill(pid, signal.SIGHUP)
+        return pid
+
+
+def _stop(nodes: Iterable[Node], patience: float) -> None:
+    nodes = list(nodes)
+    for node in nodes:
+        node.send(signal.SIGTERM)
+        node.send(signal.SIGCONT)  # one that was stopped hears nothing else
+    deadline = time.monotonic() + patience
+    for node in nodes:
+        node.wait(deadline)
+
+
+def _locked(path: Path) -> IO[str]:
+    """Hold the lock, with this process's id in it, until the file is closed."""
+    file = path.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        with contextlib.suppress(OSError):
+            holder = path.read_text().strip()
+            raise MeshError(
+                f"mesh must not run already, got {path.parent}: process {holder} runs it"
+            ) from None
+        raise
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file

@@ -1,0 +1,172 @@
+"""Ask nodes how they are doing, over HTTP, and put the answers in a table."""
+
+import contextlib
+import http.client
+import json
+import ssl
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from domkl.mesh.certificates import CA
+from domkl.mesh.setup.config import Member, MeshConfig
+from domkl.mesh.setup.folder import TOKEN
+from domkl.mesh.setup.settings import WILDCARDS, is_loopback
+
+TIMEOUT = 2.0  # seconds
+MAX_ANSWER = 2**20  # bytes
+
+
+class Row(NamedTuple):
+    """A learner, as far as it is known."""
+
+    learner: str
+    is_up: bool
+    pid: int | None = None
+    round: int | None = None
+    samples: int | None = None
+    mse: float | None = None
+    alone: float | None = None
+    last_value: float | None = None
+    gap: float | None = None
+    n_open: int | None = None
+    n_listed: int | None = None
+    received: int | None = None
+    sent: int | None = None
+    refused: int | None = None
+
+
+def ask(
+    member: Member,
+    folder: Path,
+    path: str = "/state",
+    *,
+    body: Any = None,
+    timeout: float = TIMEOUT,
+) -> Any:
+    """A node's answer to a GET, or to a POST with a body; None if there is none."""
+    headers = {"Content-Type": "application/json"}
+    with contextlib.suppress(OSError):
+        headers["Authorization"] = f"Bearer {(folder / member.name / TOKEN).read_text().strip()}"
+    connection: http.client.HTTPConnection | None = None
+    try:
+        connection = _connected(member, folder / member.name, timeout)
+        text = None if body is None else json.dumps(body)
+        connection.request("GET" if body is None else "POST", path, text, headers)
+        answer = connection.getresponse()
+        return json.loads(answer.read(MAX_ANSWER)) if answer.status == 200 else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _connected(member: Member, folder: Path, timeout: float) -> http.client.HTTPConnection:
+    """A connection to a node; beyond loopback, by TLS to the learner of that name alone."""
+    is_wild = member.http.host in WILDCARDS
+    host = member.address.host if is_wild else member.http.host
+    connection = http.client.HTTPConnection(host, member.http.port, timeout=timeout)
+    connection.connect()
+    if not is_loopback(member.http.host):
+        context = ssl.create_default_context(cafile=str(folder / CA))
+        connection.sock = context.wrap_socket(connection.sock, server_hostname=member.name)
+    return connection
+
+
+def ask_all(config: MeshConfig, folder: Path, *, timeout: float = TIMEOUT) -> dict[str, Any]:
+    """Every learner's state, all asked at once."""
+    with ThreadPoolExecutor(max_workers=min(len(config.members), 32)) as pool:
+        found = pool.map(lambda member: ask(member, folder, timeout=timeout), config.members)
+        return dict(zip(config.names, found, strict=True))
+
+
+def rows_of(
+    config: MeshConfig, states: Mapping[str, Any], pids: Mapping[str, int | None] | None = None
+) -> list[Row]:
+    """One row per learner."""
+    return [_row(config, name, states.get(name), (pids or {}).get(name)) for name in config.names]
+
+
+def _row(config: MeshConfig, name: str, state: Any, pid: int | None) -> Row:
+    n_listed = len(config.neighbors(name))
+    if not isinstance(state, dict):
+        return Row(name, False, pid, n_listed=n_listed)
+    edges = list(state.get("neighbors", {}).values())
+    refused = sum(each["n"] for each in state.get("refused", ()))
+    return Row(
+        name,
+        bool(state.get("is_ready")),
+        pid,
+        round=state.get("n_rounds"),
+        samples=state.get("n_learned"),
+        mse=state.get("mse"),
+        alone=state.get("mse_alone"),
+        last_value=state.get("mse_last_value"),
+        gap=state.get("neighbor_gap"),
+        n_open=sum(bool(edge["is_open"]) for edge in edges),
+        n_listed=n_listed,
+        received=sum(edge["received_bytes"] for edge in edges),
+        sent=sum(edge["sent_bytes"] for edge in edges),
+        refused=refused + sum(state.get("strangers", {}).values()),
+    )
+
+
+COLUMNS = ("learner", "pid", "round", "samples", "MSE", "alone", "last value", "gap",
+           "neighbors", "in", "out", "refused")  # fmt: skip
+
+
+def as_table(rows: Sequence[Row]) -> str:
+    """A table to read; errors in the units of the scaled target, as `domkl simulate` has them."""
+    cells = [COLUMNS, *map(_cells, rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    n_open = "-" if row.n_open is None else str(row.n_open)
+    return (
+        row.learner,
+        _whole(row.pid),
+        _whole(row.round) if row.is_up else "down" if row.pid is None else "starting",
+        _whole(row.samples),
+        *(_number(value) for value in (row.mse, row.alone, row.last_value, row.gap)),
+        f"{n_open}/{row.n_listed}",
+        _size(row.received),
+        _size(row.sent),
+        _whole(row.refused),
+    )
+
+
+def _whole(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _size(n_bytes: int | None) -> str:
+    """Bytes in a unit that keeps the number short.
+
+    >>> _size(999), _size(1_250_000)
+    ('999 B', '1.2 MB')
+    """
+    if n_bytes is None:
+        return "-"
+    if n_bytes < 1000:
+        return f"{n_bytes} B"
+    size = float(n_bytes)
+    for unit in ("kB", "MB", "GB"):
+        size /= 1000
+        if size < 999.5 or unit == "GB":
+            break
+    return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"

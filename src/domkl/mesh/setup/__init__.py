@@ -1,0 +1,1 @@
+"""What a mesh agrees on, and the folders that say so."""

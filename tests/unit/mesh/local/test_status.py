@@ -1,0 +1,100 @@
+"""What nodes answer becomes a row each; who does not answer is down."""
+
+import json
+import ssl
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from domkl.mesh import certificates
+from domkl.mesh.local.status import as_table, ask, ask_all, rows_of
+from domkl.mesh.model import Range
+from domkl.mesh.setup.config import Member, MeshConfig
+from domkl.mesh.setup.topology import members_at
+from domkl.mesh.transports.base import Address
+
+EDGE = {"is_open": True, "received_bytes": 1000, "sent_bytes": 2_500_000}
+STATE = {
+    "is_ready": True, "n_rounds": 12, "n_learned": 11, "mse": 0.0123456, "mse_alone": 0.02,
+    "mse_last_value": None, "neighbor_gap": 1e-5, "strangers": {"not a neighbor": 2},
+    "refused": [{"peer": "b", "reason": "old", "n": 3}],
+    "neighbors": {"b": EDGE, "c": EDGE | {"is_open": False}},
+}  # fmt: skip
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def node():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        server.asked, server.status, server.body = [], 200, json.dumps(STATE).encode()
+        threading.Thread(target=server.serve_forever).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.fixture
+def config(node):
+    a, b = members_at("ab", ["127.0.0.1"])
+    here = Address("127.0.0.1", node.server_port)
+    there = Address("127.0.0.1", _closed_port())
+    members = (Member("a", a.address, here), Member("b", b.address, there))
+    return MeshConfig(members, (("a", "b"),), Range("y", 0.0, 1.0), lags=1)
+
+
+def _closed_port():
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        return server.server_port
+
+
+def test_rows(node, config, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "token").write_text("secret\n")
+    states = ask_all(config, tmp_path)
+    assert node.asked == [("/state", "Bearer secret")]
+    up, down = rows_of(config, states, {"a": 77, "b": None})
+    assert up == ("a", True, 77, 12, 11, 0.0123456, 0.02, None, 1e-5, 1, 1, 2000, 5_000_000, 5)
+    assert (down.learner, down.is_up, down.n_listed, down.mse) == ("b", False, 1, None)
+    lines = as_table([up, down]).splitlines()
+    words = "a 77 12 11 0.01235 0.02 - 1e-05 1/1 2.0 kB 5.0 MB 5"
+    assert lines[2].split() == words.split()
+    assert lines[3].split() == ["b", "-", "down", "-", "-", "-", "-", "-", "-/1", "-", "-", "-"]
+
+
+def test_beyond_loopback_only_the_learner_itself_is_believed(node, config, tmp_path):
+    certificates.create_authority(tmp_path / "authority", "mesh")
+    for name in "ab":
+        certificates.issue(tmp_path / "authority", name, tmp_path / name)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "a" / "node.pem", tmp_path / "a" / "node.key")
+    node.socket = context.wrap_socket(node.socket, server_side=True)
+    a, b = (
+        replace(config.member(name), http=Address("0.0.0.0", node.server_port)) for name in "ab"
+    )
+    assert ask(a, tmp_path) == STATE
+    assert ask(b, tmp_path) is None  # it is a's certificate
+    assert len(node.asked) == 1
+
+
+@pytest.mark.parametrize(("status", "body"), [(503, b"{}"), (200, b"no JSON"), (200, b"")])
+def test_an_answer_that_is_none(node, config, tmp_path, status, body):
+    node.status, node.body = status, body
+    assert ask(config.member("a"), tmp_path) is None
+
+
+def test_a_node_that_starts_is_not_up(config):
+    row = rows_of(config, {"a": {"is_ready": False}})[0]
+    assert not row.is_up
+    assert "down" in as_table([row])
