@@ -1,9 +1,10 @@
 """A thousand schedules of faults, from seeds 0 .. 999; `make soak` runs ten thousand.
 
-Each schedule is held to the laws of `Outcome.broken`. The law of the mean is about all schedules: the
-last fifth of a run with faults errs at most 10 % more than in calm. Over these thousand the ratio has
-mean 1.022 and standard deviation 0.086, so that the mean of a batch of fifty is beyond 1.10 with
-probability below 1e-9; the worst of the twenty is 1.041. Seeds repeat: a batch that fails will again.
+Each schedule is held to the laws of `Outcome.broken`. The law of the mean is about all schedules:
+the last fifth of a run with faults errs at most 10 % more than in calm. Over these thousand the
+ratio has mean 1.022 and standard deviation 0.086, so that the mean of a batch of fifty is beyond
+1.10 with probability below 1e-9; the worst of the twenty is 1.041. Seeds repeat: a batch that fails
+will fail again.
 """
 
 import importlib.util
