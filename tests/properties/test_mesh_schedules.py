@@ -1,10 +1,10 @@
 """A thousand schedules of faults, from seeds 0 .. 999; `make soak` runs ten thousand.
 
-Each schedule is held to the laws of `Outcome.broken`. The law of the mean, that the last fifth of
-a run with faults errs at most 10 % more than in calm, is about all schedules. Per batch of fifty it
-is tested with room for chance: over 1500 schedules the ratio had mean {mean} and standard deviation
-{sd}, so that a batch's mean is beyond 1.15 with probability {p}, and never by chance in the same
-build, for seeds repeat. The mean over all is in `benchmarks/soak.py`.
+Each schedule is held to the laws of `Outcome.broken`. The law of the mean is about all schedules:
+the last fifth of a run with faults errs at most 10 % more than in calm. Over these thousand the
+ratio has mean 1.022 and standard deviation 0.086, so that the mean of a batch of fifty is beyond
+1.10 with probability below 1e-9; the worst of the twenty is 1.041. Seeds repeat: a batch that fails
+will fail again.
 """
 
 import importlib.util
@@ -31,7 +31,7 @@ soak = load_soak()
 def test_whatever_goes_wrong_the_mesh_recovers(first):
     results = [soak.result(seed) for seed in range(first, first + BATCH)]
     assert {each.seed: each.broken for each in results if each.broken} == {}
-    assert np.mean([each.ratio for each in results]) <= 1.15
+    assert np.mean([each.ratio for each in results]) <= soak.MAX_RATIO
 
 
 def test_a_schedule_repeats_itself_to_the_bit():
