@@ -108,11 +108,11 @@ class Model:
 
     def scaled_inputs(self, x: Floats) -> Scaled:
         """Inputs (d,) in their own units, scaled."""
-        return _scaled(x, self.inputs, self.outside)
+        return self._scaled(x, self.inputs, self._input_bounds)
 
     def scaled_target(self, y: float) -> Scaled:
         """A label, scaled: (1,)."""
-        return _scaled(np.array([y]), (self.target,), self.outside)
+        return self._scaled(np.array([y]), (self.target,), self._target_bounds)
 
     def target_of(self, y_hat: float) -> float:
         """A scaled prediction in the target's own units."""
@@ -123,16 +123,31 @@ class Model:
         return mean_square * (self.target.high - self.target.low) ** 2
 
 
-def _scaled(values: Floats, ranges: tuple[Range, ...], outside: str) -> Scaled:
-    if values.shape != (len(ranges),):
-        raise DataError(f"sample must have {len(ranges)} inputs, got {len(values)}")
-    low = np.array([each.low for each in ranges])
-    high = np.array([each.high for each in ranges])
-    is_outside = ~((values >= low) & (values <= high))
-    if not np.isfinite(values).all() or (outside == "refuse" and is_outside.any()):
-        k = int(np.argmax(~np.isfinite(values) | is_outside))
-        raise DataError(
-            f"{ranges[k].name} must be in {ranges[k].low!r} .. {ranges[k].high!r},"
-            f" got {float(values[k])!r}"
-        )
-    return Scaled((np.clip(values, low, high) - low) / (high - low), int(is_outside.sum()))
+    @cached_property
+    def _input_bounds(self) -> tuple[Floats, Floats]:
+        return _bounds(self.inputs)
+
+    @cached_property
+    def _target_bounds(self) -> tuple[Floats, Floats]:
+        return _bounds((self.target,))
+
+    def _scaled(
+        self, values: Floats, ranges: tuple[Range, ...], bounds: tuple[Floats, Floats]
+    ) -> Scaled:
+        if values.shape != (len(ranges),):
+            raise DataError(f"sample must have {len(ranges)} inputs, got {len(values)}")
+        low, high = bounds
+        inside = np.minimum(np.maximum(values, low), high)
+        is_outside = inside != values  # NaN is, too
+        n_outside = np.count_nonzero(is_outside)
+        if n_outside and (self.outside == "refuse" or not np.isfinite(values).all()):
+            k = int(np.argmax(is_outside if self.outside == "refuse" else ~np.isfinite(values)))
+            raise DataError(
+                f"{ranges[k].name} must be in {ranges[k].low!r} .. {ranges[k].high!r},"
+                f" got {float(values[k])!r}"
+            )
+        return Scaled((inside - low) / (high - low), int(n_outside))
+
+
+def _bounds(ranges: tuple[Range, ...]) -> tuple[Floats, Floats]:
+    return np.array([r.low for r in ranges]), np.array([r.high for r in ranges])

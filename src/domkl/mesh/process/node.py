@@ -60,8 +60,6 @@ class Node:
     ----------
     protocol : Protocol or None
         None until `start` has compiled what it needs.
-    certificate : CertificateWatch
-    saver : Saver
     refused : Counter
         Strangers and bad certificates, by reason.
     rejected : Counter
@@ -270,12 +268,8 @@ class Node:
 
     def _can_feed(self) -> bool:
         protocol = self.protocol
-        return (
-            protocol is not None
-            and not self._stop.is_set()
-            and bool(self.ledger.waiting)
-            and protocol.n_queued < AHEAD
-        )
+        has_room = protocol is not None and protocol.n_queued < AHEAD
+        return has_room and bool(self.ledger.waiting) and not self._stop.is_set()
 
     def _bite(self) -> None:
         self._is_biting = False
