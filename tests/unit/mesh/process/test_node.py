@@ -33,7 +33,7 @@ from domkl.mesh.process.sources import Replay, from_lines, parse_rows, until_lea
 from domkl.mesh.setup.config import write_config
 from domkl.mesh.setup.folder import init_mesh
 
-PAGE = Path(__file__).parents[3] / "docs" / "node.md"
+PAGE = Path(__file__).parents[4] / "docs" / "node.md"
 
 
 def test_two_nodes_learn_together_and_tell_of_it(tmp_path):
