@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.cli.progress import Bar, note_after
-from domkl.cli.source import PARTITION_NAMES, Source, add_data_arguments, read_source
+from domkl.cli.source import PARTITION_NAMES, add_data_arguments, read_named
 from domkl.errors import ParameterError
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
     from domkl.experiments.compare import Outcome, Progress, Setting
+    from domkl.experiments.source import Source
 
 SUMMARY = "run the learners on a stream and compare them"
 DESCRIPTION = """\
@@ -96,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     from domkl.experiments.compare import compare, compile_for, draw_graphs
 
     setting, algorithms = _setting(args), _algorithms(args)
-    source = read_source(args)
+    source = read_named(args)
     if "last-value" in algorithms and source.is_series:
         algorithms["last-value"] = replace(algorithms["last-value"], newest_lag=0)  # type: ignore[type-var]
     X, y = deal(source.X, source.y, setting.n_learners, args.partition, seed=args.seed)
@@ -169,7 +170,7 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     return chosen
 
 
-def _title(source: Source, setting: "Setting", n_rounds: int) -> str:
+def _title(source: "Source", setting: "Setting", n_rounds: int) -> str:
     kind = f"AR({source.X.shape[1]})" if source.is_series else f"{source.X.shape[1]} inputs"
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
     sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())

@@ -9,8 +9,8 @@ from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.data.streams import deal
 from domkl.experiments.compare import Outcome, Setting, compare, compile_for, draw_graphs
-from domkl.experiments.reproduce.store import Kept
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
+from domkl.experiments.store import Kept
 from domkl.graphs.graph import Graph
 
 
