@@ -3,7 +3,6 @@
 import argparse
 import json
 import sys
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     import numpy as np
 
+    from domkl.algorithms.registry import replaced
     from domkl.cli.output import outbox
     from domkl.data.streams import deal
     from domkl.experiments import report
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     setting, algorithms = _setting(args), _algorithms(args)
     source = read_named(args)
     if "last-value" in algorithms and source.is_series:
-        algorithms["last-value"] = replace(algorithms["last-value"], newest_lag=0)  # type: ignore[type-var]
+        algorithms["last-value"] = replaced(algorithms["last-value"], newest_lag=0)
     X, y = deal(source.X, source.y, setting.n_learners, args.partition, seed=args.seed)
     title = _title(source, setting, y.shape[0])
     with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
@@ -146,8 +146,7 @@ def _setting(args: argparse.Namespace) -> "Setting":
 
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
-    from domkl.algorithms.baselines import Alone
-    from domkl.algorithms.registry import ALGORITHMS
+    from domkl.algorithms.registry import ALGORITHMS, parameters, replaced
 
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
     given |= {"step": args.step, "forget": args.forget}
@@ -156,10 +155,8 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     unused = set(given)
     for name in dict.fromkeys(args.algorithm or ALGORITHMS):
         algorithm = ALGORITHMS[name]()
-        inner: Any = algorithm.algorithm if isinstance(algorithm, Alone) else algorithm
-        known = {field.name for field in fields(inner)} & given.keys()
-        inner = replace(inner, **{parameter: given[parameter] for parameter in known})
-        chosen[name] = Alone(inner) if isinstance(algorithm, Alone) else inner
+        known = parameters(algorithm).keys() & given.keys()
+        chosen[name] = replaced(algorithm, **{parameter: given[parameter] for parameter in known})
         unused -= known
     if args.bandwidth is not None and not any(a.single_kernel for a in chosen.values()):
         unused.add("bandwidth")
