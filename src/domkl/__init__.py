@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from domkl.data.streams import Ranges, deal, embed, scaled
     from domkl.errors import DataError, DomklError, GraphError, ParameterError
     from domkl.estimators.learner import Learner
+    from domkl.experiments.sweep.run import sweep
+    from domkl.experiments.sweep.table import Table
     from domkl.graphs.graph import Graph
     from domkl.metrics.curves import running_average, with_paper_start
     from domkl.metrics.intervals import Interval, interval, paired_interval
@@ -73,6 +75,8 @@ _HOMES = {
     "domkl.data.streams": "Ranges deal embed scaled",
     "domkl.errors": "DataError DomklError GraphError ParameterError",
     "domkl.estimators.learner": "Learner",
+    "domkl.experiments.sweep.run": "sweep",
+    "domkl.experiments.sweep.table": "Table",
     "domkl.graphs.graph": "Graph",
     "domkl.metrics.curves": "running_average with_paper_start",
     "domkl.metrics.intervals": "Interval interval paired_interval",
@@ -123,6 +127,7 @@ __all__ = [
     "Run",
     "Sizes",
     "Squared",
+    "Table",
     "best_in_hindsight",
     "deal",
     "default_bank",
@@ -139,6 +144,7 @@ __all__ = [
     "running_average",
     "scaled",
     "simulate",
+    "sweep",
     "with_paper_start",
 ]
 
