@@ -1,9 +1,9 @@
 """A sweep of 200 trials on two processes against one: python benchmarks/bench_sweep.py [--quick]
 
-Every repetition runs the whole sweep on one process, then on two, each into a folder of its own, and
-gives a ratio; medians and ranges over repetitions are printed. The time of the two includes their
-start: "cold" starts them anew, "warm" finds them as the sweep before left them. The tables must be
-the same to the bit. The machine must be idle: on two cores, two processes need both.
+Every repetition runs the whole sweep on one process, then on two, each into a folder of its own,
+and gives a ratio; medians and ranges over repetitions are printed. The time of the two includes
+their start: "cold" starts them anew, "warm" finds them as the sweep before left them. The tables
+must be the same to the bit. The machine must be idle: two processes need two cores.
 """
 
 import argparse
