@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from domkl.data.records import DataSet
     from domkl.data.sets import Prepared, load_set
     from domkl.data.streams import Ranges, deal, embed, scaled
-    from domkl.errors import DataError, DomklError, GraphError, ParameterError
+    from domkl.errors import DataError, DomklError, GraphError, ParameterError, WorkerError
     from domkl.estimators.learner import Learner
     from domkl.experiments.sweep.run import sweep
     from domkl.experiments.sweep.table import Table
@@ -73,7 +73,7 @@ _HOMES = {
     "domkl.data.records": "DataSet",
     "domkl.data.sets": "Prepared load_set",
     "domkl.data.streams": "Ranges deal embed scaled",
-    "domkl.errors": "DataError DomklError GraphError ParameterError",
+    "domkl.errors": "DataError DomklError GraphError ParameterError WorkerError",
     "domkl.estimators.learner": "Learner",
     "domkl.experiments.sweep.run": "sweep",
     "domkl.experiments.sweep.table": "Table",
@@ -128,6 +128,7 @@ __all__ = [
     "Sizes",
     "Squared",
     "Table",
+    "WorkerError",
     "best_in_hindsight",
     "deal",
     "default_bank",

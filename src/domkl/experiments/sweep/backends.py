@@ -29,13 +29,13 @@ WORKER_SECONDS = 10.0
 def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
     """Run units in this many processes; with one, in this very process."""
     left = dict(enumerate(units))
+    with joblib.parallel_config("loky", n_jobs=n_workers, inner_max_num_threads=1):
+        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
     for is_last in (False, True):
+        jobs = [joblib.delayed(_numbered)(run, i, unit) for i, unit in left.items()]
         try:
-            with joblib.parallel_config("loky", n_jobs=n_workers, inner_max_num_threads=1):
-                jobs = (joblib.delayed(_numbered)(run, i, unit) for i, unit in left.items())
-                parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
-                for i, kept in parallel(list(jobs)):
-                    yield left.pop(i), kept
+            for i, kept in parallel(jobs):
+                yield left.pop(i), kept
             return
         except TerminatedWorkerError:
             if is_last:
@@ -61,20 +61,37 @@ def on_cluster(run: Run, units: Sequence[Unit], client: Any) -> Outcomes:
     unit_of = dict(zip(futures, units, strict=True))
     del futures
     try:
-        coming: Any = distributed.as_completed(  # type: ignore[no-untyped-call]
-            list(unit_of), with_results=True, loop=client.loop
-        )
-        for future, kept in coming:
-            if isinstance(kept, BaseException):  # how it tells of what was cancelled
-                raise kept
-            yield unit_of.pop(future), kept
+        with _told():
+            coming: Any = distributed.as_completed(  # type: ignore[no-untyped-call]
+                list(unit_of), with_results=True, loop=client.loop
+            )
+            for future, kept in coming:
+                if isinstance(kept, BaseException):  # how it tells of what was cancelled
+                    raise kept
+                yield unit_of.pop(future), kept
+    finally:
+        client.cancel(list(unit_of))
+
+
+def on_every_host(work: Callable[[], None], client: Any) -> None:
+    """Run this on one worker of each machine of a Dask cluster."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    hosts = {worker["host"]: address for address, worker in workers.items()}
+    options = {"allow_other_workers": True, "pure": False}
+    with _told():
+        client.gather([client.submit(work, workers=[at], **options) for at in hosts.values()])
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say it in our words when workers or the scheduler are gone."""
+    try:
+        yield
     except _lost() as error:
         raise WorkerError(
             f"the cluster lost a unit for good: {error}; what was finished is kept: run the sweep"
             " again"
         ) from None
-    finally:
-        client.cancel(list(unit_of))
 
 
 def _lost() -> tuple[type[BaseException], ...]:
@@ -141,9 +158,3 @@ def active_client() -> Any | None:
         return get_client()
     except ValueError:
         return None
-
-
-def one_worker_per_host(client: Any) -> list[str]:
-    """Addresses of workers on different machines."""
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    return list({worker["host"]: address for address, worker in workers.items()}.values())

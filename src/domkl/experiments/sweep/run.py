@@ -16,8 +16,8 @@ from domkl.experiments.sweep.backends import (
     check_workers,
     connected,
     on_cluster,
+    on_every_host,
     on_processes,
-    one_worker_per_host,
 )
 from domkl.experiments.sweep.plan import Plan, make_plan
 from domkl.experiments.sweep.spec import read_spec
@@ -136,9 +136,7 @@ def _prepare(cells: Sequence[Cell]) -> None:
 
 def _prepare_hosts(client: Any, cells: Sequence[Cell]) -> None:
     """Compile on one worker of each machine; its other workers find it on disk."""
-    hosts = one_worker_per_host(client)
-    options = {"allow_other_workers": True, "pure": False}
-    client.gather([client.submit(_prepare, cells, workers=[host], **options) for host in hosts])
+    on_every_host(partial(_prepare, cells), client)
 
 
 def _one_of_each_kind(units: Sequence[Unit]) -> list[Cell]:
