@@ -16,7 +16,7 @@ from joblib.externals.loky import get_reusable_executor
 
 import domkl
 
-RHO = [0.2, 2.0]
+RHO = [0.2, 1.0, 2.0]
 
 
 def tables(n_trials, rounds):
