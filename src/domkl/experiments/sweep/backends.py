@@ -6,9 +6,11 @@ and here by giving what is missing to new processes, once.
 """
 
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any
 
 import joblib
@@ -34,7 +36,9 @@ def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
     for is_last in (False, True):
         jobs = [joblib.delayed(_numbered)(run, i, unit) for i, unit in left.items()]
         try:
-            for i, kept in parallel(jobs):
+            with _interrupts_blocked():
+                coming = parallel(jobs)
+            for i, kept in coming:
                 yield left.pop(i), kept
             return
         except TerminatedWorkerError:
@@ -43,6 +47,17 @@ def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
                     "a process was killed twice, perhaps for want of memory; what was finished is"
                     " kept: run the sweep again, with fewer workers"
                 ) from None
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach: it is the parent's, who ends them."""
+    resource_tracker.ensure_running()  # starting it later would lift the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _numbered(run: Run, number: int, unit: Unit) -> tuple[int, Kept]:

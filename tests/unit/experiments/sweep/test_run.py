@@ -11,6 +11,7 @@ from domkl import rng
 from domkl.errors import DataError, ParameterError, WorkerError
 from domkl.experiments.store import Store
 from domkl.experiments.sweep import plan as planning
+from domkl.experiments.sweep.backends import on_processes
 from domkl.experiments.sweep.plan import make_plan
 from domkl.experiments.sweep.run import complete, finished, sweep
 from domkl.experiments.sweep.spec import read_spec
@@ -142,6 +143,19 @@ def test_an_error_in_a_unit_is_raised_and_what_is_finished_is_kept(plan, tmp_pat
     with pytest.raises(DataError, match="no more data"):
         complete(plan, Store(tmp_path), workers=1, run=failing)
     assert len(finished(plan, Store(tmp_path))[0]) == 2
+
+
+@pytest.mark.slow
+def test_an_interrupt_does_not_reach_the_processes(plan, tmp_path):
+    """A terminal sends Ctrl-C to them too; it is the parent's to say what then."""
+
+    def interrupted(unit):
+        os.kill(os.getpid(), signal.SIGINT)
+        return {**run_unit(unit), "pid": np.array(os.getpid())}
+
+    outcomes = list(on_processes(interrupted, plan.units[:4], 2))
+    assert len(outcomes) == 4
+    assert os.getpid() not in {int(kept["pid"]) for _, kept in outcomes}
 
 
 @pytest.mark.slow
