@@ -31,9 +31,10 @@ WORKER_SECONDS = 10.0
 def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
     """Run units in this many processes; with one, in this very process."""
     left = dict(enumerate(units))
-    with joblib.parallel_config("loky", n_jobs=n_workers, inner_max_num_threads=1):
-        parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
     for is_last in (False, True):
+        with joblib.parallel_config("loky", n_jobs=n_workers, inner_max_num_threads=1):
+            # a new one each time: what comes late from the first must not be the second's
+            parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         jobs = [joblib.delayed(_numbered)(run, i, unit) for i, unit in left.items()]
         try:
             with _interrupts_blocked():
