@@ -1,7 +1,7 @@
 # make run    set up .venv and run the main job
 # make test   set up .venv with everything; lint, type-check, test
 # make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
-# make bench  set up .venv with everything; print speed as ratios against C, NumPy, DOMKL and River
+# make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -28,6 +28,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py
 	$(BIN)/python benchmarks/bench_domkrls.py --speed
 	$(BIN)/python benchmarks/bench_river.py
+	$(BIN)/python benchmarks/bench_sweep.py
 
 clean:
 	rm -rf $(VENV) domkl-out

@@ -22,7 +22,7 @@ LEVEL = {
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba"},
     "data": {"numpy", "platformdirs"},
-    "experiments": {"numpy", "matplotlib", "jinja2", "river"},
+    "experiments": {"numpy", "matplotlib", "jinja2", "river", "joblib", "distributed", "pyarrow"},
     "estimators": {"numpy", "scipy", "pandas", "river", "sklearn"},
     "cli": {"numpy", "tqdm"},
     "mesh": {

@@ -61,7 +61,7 @@ def _rows(text):
 
 def test_readme_commands_parse():
     text = (ROOT / "README.md").read_text()
-    commands = re.findall(r"^domkl ((?:simulate|data|reproduce|mesh) .*)$", text, re.M)
+    commands = re.findall(r"^domkl ((?:simulate|sweep|data|reproduce|mesh) .*)$", text, re.M)
     commands += re.findall(r"`domkl (simulate [^`]+)`", text)
     assert len(commands) >= 4
     for command in commands:
@@ -69,6 +69,16 @@ def test_readme_commands_parse():
     targets = re.findall(r"^make (\w+)", text, re.M)
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+
+
+def test_the_sweep_of_the_readme_runs(tmp_path, capsys):
+    text = (ROOT / "README.md").read_text()
+    (command,) = re.findall(r"^domkl (sweep .*)$", text, re.M)
+    words = [str(ROOT / word) if word.endswith(".toml") else word for word in command.split()]
+    assert main([*words, "--workers", "1", "--out", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2 + 2 * 2 * 6
+    block = re.search(r"```toml\n(.*?)```", (ROOT / "docs/sweeps.md").read_text(), re.S)
+    assert block[1] == (ROOT / "docs/rho.toml").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from domkl.data.records import DataSet
     from domkl.data.sets import Prepared, load_set
     from domkl.data.streams import Ranges, deal, embed, scaled
-    from domkl.errors import DataError, DomklError, GraphError, ParameterError
+    from domkl.errors import DataError, DomklError, GraphError, ParameterError, WorkerError
     from domkl.estimators.learner import Learner
+    from domkl.experiments.sweep.run import sweep
+    from domkl.experiments.sweep.table import Table
     from domkl.graphs.graph import Graph
     from domkl.metrics.curves import running_average, with_paper_start
     from domkl.metrics.intervals import Interval, interval, paired_interval
@@ -71,8 +73,10 @@ _HOMES = {
     "domkl.data.records": "DataSet",
     "domkl.data.sets": "Prepared load_set",
     "domkl.data.streams": "Ranges deal embed scaled",
-    "domkl.errors": "DataError DomklError GraphError ParameterError",
+    "domkl.errors": "DataError DomklError GraphError ParameterError WorkerError",
     "domkl.estimators.learner": "Learner",
+    "domkl.experiments.sweep.run": "sweep",
+    "domkl.experiments.sweep.table": "Table",
     "domkl.graphs.graph": "Graph",
     "domkl.metrics.curves": "running_average with_paper_start",
     "domkl.metrics.intervals": "Interval interval paired_interval",
@@ -123,6 +127,8 @@ __all__ = [
     "Run",
     "Sizes",
     "Squared",
+    "Table",
+    "WorkerError",
     "best_in_hindsight",
     "deal",
     "default_bank",
@@ -139,6 +145,7 @@ __all__ = [
     "running_average",
     "scaled",
     "simulate",
+    "sweep",
     "with_paper_start",
 ]
 

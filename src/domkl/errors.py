@@ -5,7 +5,8 @@ DomklError
 ├── DataError      (ValueError)   samples, tables or files that cannot be used
 ├── GraphError     (ValueError)   a network that cannot be built, or does not suit the algorithm
 ├── WireError      (ValueError)   bytes that are no frame, or a frame that must not be heeded
-└── MeshError                     a mesh that cannot start or has failed
+├── MeshError                     a mesh that cannot start or has failed
+└── WorkerError                   processes or machines that should do the work and do not
 
 One voice for every message: name, rule, value; then the remedy, where there is one.
 """
@@ -33,3 +34,7 @@ class WireError(DomklError, ValueError):
 
 class MeshError(DomklError):
     """A mesh that cannot start or has failed."""
+
+
+class WorkerError(DomklError):
+    """Processes or machines that should do the work and do not."""

@@ -10,7 +10,7 @@ from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce import printed, table_1
 from domkl.experiments.reproduce.document import mean_of
 from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.store import Store
+from domkl.experiments.store import Store
 
 
 @pytest.mark.parametrize("rho", [10, 100, 1000])

@@ -1,7 +1,7 @@
 """`domkl`: find the command, run it, and turn every expected failure into one line and a code.
 
 Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 1 a claim failed,
-2 usage, 3 data, 4 mesh, 130 interrupted.
+2 usage, 3 data, 4 mesh or workers, 130 interrupted.
 """
 
 import argparse
@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import domkl
-from domkl.cli import data, mesh, node, reproduce, simulate
+from domkl.cli import data, mesh, node, reproduce, simulate, sweep
 from domkl.cli.interrupts import Interrupts
-from domkl.errors import DataError, DomklError, MeshError
+from domkl.errors import DataError, DomklError, MeshError, WorkerError
 
 COMMANDS = {
     "simulate": simulate,
+    "sweep": sweep,
     "reproduce": reproduce,
     "data": data,
     "mesh": mesh,
@@ -64,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not isinstance(error, (DomklError, OSError)):
                 raise
             print(f"domkl: error: {error}", file=sys.stderr)
-            return 4 if isinstance(error, MeshError) else 3 if isinstance(error, DataError) else 2
+            is_failure = isinstance(error, (MeshError, WorkerError))
+            return 4 if is_failure else 3 if isinstance(error, DataError) else 2
 
 
 def entry() -> None:

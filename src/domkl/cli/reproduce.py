@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 def _lab(args: argparse.Namespace) -> "Lab":
     from domkl.experiments.compare import Setting
     from domkl.experiments.reproduce.lab import Lab
-    from domkl.experiments.reproduce.store import Store
+    from domkl.experiments.store import Store
 
     if not args.out:
         raise ParameterError("out must name a folder, got ''")

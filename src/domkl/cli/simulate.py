@@ -3,17 +3,17 @@
 import argparse
 import json
 import sys
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.cli.progress import Bar, note_after
-from domkl.cli.source import PARTITION_NAMES, Source, add_data_arguments, read_source
+from domkl.cli.source import PARTITION_NAMES, add_data_arguments, read_named
 from domkl.errors import ParameterError
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
     from domkl.experiments.compare import Outcome, Progress, Setting
+    from domkl.experiments.source import Source
 
 SUMMARY = "run the learners on a stream and compare them"
 DESCRIPTION = """\
@@ -90,15 +90,16 @@ def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     import numpy as np
 
+    from domkl.algorithms.registry import replaced
     from domkl.cli.output import outbox
     from domkl.data.streams import deal
     from domkl.experiments import report
     from domkl.experiments.compare import compare, compile_for, draw_graphs
 
     setting, algorithms = _setting(args), _algorithms(args)
-    source = read_source(args)
+    source = read_named(args)
     if "last-value" in algorithms and source.is_series:
-        algorithms["last-value"] = replace(algorithms["last-value"], newest_lag=0)  # type: ignore[type-var]
+        algorithms["last-value"] = replaced(algorithms["last-value"], newest_lag=0)
     X, y = deal(source.X, source.y, setting.n_learners, args.partition, seed=args.seed)
     title = _title(source, setting, y.shape[0])
     with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
@@ -145,8 +146,7 @@ def _setting(args: argparse.Namespace) -> "Setting":
 
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
-    from domkl.algorithms.baselines import Alone
-    from domkl.algorithms.registry import ALGORITHMS
+    from domkl.algorithms.registry import ALGORITHMS, parameters, replaced
 
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
     given |= {"step": args.step, "forget": args.forget}
@@ -155,10 +155,8 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     unused = set(given)
     for name in dict.fromkeys(args.algorithm or ALGORITHMS):
         algorithm = ALGORITHMS[name]()
-        inner: Any = algorithm.algorithm if isinstance(algorithm, Alone) else algorithm
-        known = {field.name for field in fields(inner)} & given.keys()
-        inner = replace(inner, **{parameter: given[parameter] for parameter in known})
-        chosen[name] = Alone(inner) if isinstance(algorithm, Alone) else inner
+        known = parameters(algorithm).keys() & given.keys()
+        chosen[name] = replaced(algorithm, **{parameter: given[parameter] for parameter in known})
         unused -= known
     if args.bandwidth is not None and not any(a.single_kernel for a in chosen.values()):
         unused.add("bandwidth")
@@ -169,7 +167,7 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     return chosen
 
 
-def _title(source: Source, setting: "Setting", n_rounds: int) -> str:
+def _title(source: "Source", setting: "Setting", n_rounds: int) -> str:
     kind = f"AR({source.X.shape[1]})" if source.is_series else f"{source.X.shape[1]} inputs"
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
     sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())

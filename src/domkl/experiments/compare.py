@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domkl import checks, rng
 from domkl.algorithms.base import Algorithm
+from domkl.algorithms.registry import parameters
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
 from domkl.graphs.graph import Graph
@@ -75,11 +77,26 @@ class Outcome:
 
     @property
     def n_diverged(self) -> int:
-        """Trials that end with over a thousand times the error of the first round, or none."""
-        return int(np.sum(~(self.mse[:, -1] <= 1000 * self.mse[:, 0] + 1)))
+        """How many trials did."""
+        return int(np.sum(is_diverged(self.mse)))
 
 
 Progress = Callable[[str, int, int | None], None]
+
+
+def is_diverged(mse: Floats) -> NDArray[np.bool_]:
+    """Whether trials (B, T) end with over 1000 times the error of the first round, or none."""
+    return ~(mse[:, -1] <= 1000 * mse[:, 0] + 1)
+
+
+def cost_of(algorithm: Algorithm, n_samples: int, n_inputs: int, n_learners: int) -> float:
+    """Microseconds of a trial on one core, roughly: as in docs/speed.md, with all pairs for CV."""
+    kernels = 1 if algorithm.single_kernel else 17
+    if "DOMKRLS" in repr(algorithm):
+        kernels *= 6  # of bench_domkrls.py
+    pairs = 0.012 * n_learners
+    per_step = kernels * (0.3 + pairs + 0.003 * n_inputs)
+    return float(n_samples * max(per_step, 1.0))
 
 
 def draw_graphs(setting: Setting) -> list[Graph]:
@@ -114,7 +131,7 @@ def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting:
     """Run one round of each, so that what must be compiled is; afterwards time is the work's."""
     for algorithm in algorithms.values():
         bandwidth, _ = _shares(algorithm, setting)[0]
-        features = _features(algorithm, X.shape[2], 0, bandwidth, setting)
+        features = draw_features(algorithm, X.shape[2], 0, bandwidth, setting)
         graph = Graph.empty(setting.n_learners)
         simulate(algorithm, X[:1], y[:1], [graph], [features], dtype=setting.dtype)
 
@@ -139,7 +156,9 @@ def _run(
     report: Callable[[int, int | None], None] | None,
 ) -> Outcome:
     bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
-    maps = [_features(algorithm, X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))]
+    maps = [
+        draw_features(algorithm, X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))
+    ]
     start = time.perf_counter()
     run = simulate(
         algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
@@ -148,22 +167,23 @@ def _run(
     used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
     weights = None if run.weights is None else run.weights.mean(axis=(0, 1))
     curves = (run.mse, run.cv, run.cv_mode)
-    return Outcome(name, _parameters(algorithm), used, *curves, seconds, weights)
+    return Outcome(name, plain_parameters(algorithm), used, *curves, seconds, weights)
 
 
-def _features(
+def draw_features(
     algorithm: Algorithm, n_inputs: int, trial: int, bandwidth: float | None, setting: Setting
 ) -> RandomFeatures:
+    """A trial's features: of one kernel, or of the algorithm's dictionary."""
     bank = algorithm.bank() if bandwidth is None else gaussian_bank([bandwidth])
     seed = rng.child(setting.seed, "features", trial)
     return RandomFeatures.draw(bank, n_inputs, setting.n_frequencies, seed=seed)
 
 
-def _parameters(algorithm: Algorithm) -> dict[str, Any]:
-    inner = getattr(algorithm, "algorithm", algorithm)
+def plain_parameters(algorithm: Algorithm) -> dict[str, Any]:
+    """Its parameters, those that are no numbers or words in words."""
     return {
         key: value if isinstance(value, (int, float, str)) or value is None else repr(value)
-        for key, value in vars(inner).items()
+        for key, value in parameters(algorithm).items()
     }
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from domkl.experiments.compare import Outcome, Setting
 from domkl.metrics.curves import with_paper_start
+from domkl.metrics.intervals import Interval
 
 # Okabe and Ito's palette and one of Tol's, told apart by color-blind readers; as registered
 COLORS = {
@@ -69,12 +71,29 @@ def as_table(outcomes: list[Outcome]) -> str:
     for outcome in outcomes:
         cells = [outcome.algorithm]
         for curve in ("mse", "cv"):
-            found = outcome.final(curve)
-            half = (found.high - found.low) / 2
-            if half < 1e-12 * abs(found.mean):  # equal trials: the rounding of their mean
-                half = np.zeros(())
-            cells += [_number(found.mean), _number(half)]
+            cells += mean_and_half(outcome.final(curve))
         rows.append((*cells, f"{outcome.seconds:.2f}"))  # type: ignore[arg-type]
+    return text_table(rows)
+
+
+def mean_and_half(found: Interval) -> list[str]:
+    """A mean and half the width of its interval, in words."""
+    half = (found.high - found.low) / 2
+    if half < 1e-12 * abs(found.mean):  # equal trials: the rounding of their mean
+        half = np.zeros(())
+    return [number(found.mean), number(half)]
+
+
+def text_table(rows: Sequence[Sequence[str]]) -> str:
+    """Columns under the names in the first row; the first column to the left, others to the right.
+
+    Examples
+    --------
+    >>> print(text_table([("name", "n"), ("a", "10")]))
+    name   n
+    --------
+    a     10
+    """
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "  ".join(
@@ -86,7 +105,8 @@ def as_table(outcomes: list[Outcome]) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
+    """Four digits, or a dash for what is not finite."""
     return f"{float(value):.4g}" if math.isfinite(value) else "-"
 
 

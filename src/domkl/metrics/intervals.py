@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from domkl import checks
 from domkl.errors import DataError
@@ -44,7 +44,7 @@ def interval(
     if min(len(part) for part in parts) == 1:
         return Interval(mean, np.full_like(mean, np.nan), np.full_like(mean, np.nan))
     squares = sum(len(part) * part.var(axis=0, ddof=1) for part in parts)
-    reach = np.sqrt(squares) / n_trials * stats.t.ppf((1 + level) / 2, n_trials - len(parts))
+    reach = np.sqrt(squares) / n_trials * special.stdtrit(n_trials - len(parts), (1 + level) / 2)
     return Interval(mean, mean - reach, mean + reach)
 
 

@@ -189,15 +189,15 @@ def test_shuffling_follows_the_seed(here, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--data", "weather", "--lags", "2"], "--lags is for a time series, got the set weather"),
-        (["--data", "weather", "--drop", "lat"], "--drop is for a table with --target, got the"),
-        (["--data", "weather", "--series", "lat"], "--target and --series need a --csv file"),
-        (["--target", "temp"], "--target and --series need a --csv file"),
+        (["--data", "weather", "--lags", "2"], "lags is for a time series, got the set weather"),
+        (["--data", "weather", "--drop", "lat"], "drop is for a table with target, got the"),
+        (["--data", "weather", "--series", "lat"], "target and series need a csv file"),
+        (["--target", "temp"], "target and series need a csv file"),
         (["--data", "wave", "--target", "x1"], "target must be one of power_all, got 'x1'"),
-        (["--ranges", "r.csv"], "--ranges is for --scale declared, got --scale minmax"),
+        (["--ranges", "r.csv"], "ranges are for scale declared, got scale minmax"),
         (
             ["--csv", "t.csv", "--target", "y", "--scale", "declared"],
-            "--scale declared needs --ranges for a --csv file",
+            "scale declared needs ranges for a csv file",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from domkl.experiments.reproduce.store import Kept
+from domkl.experiments.store import Kept
 from domkl.typing import Floats
 
 Verdict = Literal["holds", "does not hold", "cannot be checked here"]

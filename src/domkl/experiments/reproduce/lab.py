@@ -18,9 +18,9 @@ from domkl.data.sets import load_set
 from domkl.data.store import locate, not_found
 from domkl.errors import DomklError
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce.store import Kept, Store
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
 from domkl.experiments.reproduce.works.curves import Curves
+from domkl.experiments.store import Kept, Store
 from domkl.sim.crew import available_cores
 
 #: the panels of Figure 1, in its order

@@ -29,9 +29,9 @@ from domkl.experiments.reproduce.document import (
     verdict,
 )
 from domkl.experiments.reproduce.lab import PANELS, Lab
-from domkl.experiments.reproduce.store import Kept
 from domkl.experiments.reproduce.works.base import Work
 from domkl.experiments.reproduce.works.regrets import Regrets
+from domkl.experiments.store import Kept
 from domkl.metrics.intervals import interval
 from domkl.typing import Floats
 

@@ -15,13 +15,13 @@ from domkl.experiments.reproduce import (
     theorems,
 )
 from domkl.experiments.reproduce.lab import SETS, Lab
-from domkl.experiments.reproduce.store import Store
 from domkl.experiments.reproduce.works import river
 from domkl.experiments.reproduce.works.base import Stream
 from domkl.experiments.reproduce.works.curves import Curves
 from domkl.experiments.reproduce.works.privacy import Eavesdropper
 from domkl.experiments.reproduce.works.regrets import Regrets
 from domkl.experiments.reproduce.works.weights import WeightGaps
+from domkl.experiments.store import Store
 
 
 class MadeUp(Lab):

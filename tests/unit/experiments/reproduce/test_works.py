@@ -10,7 +10,6 @@ from domkl.data.synthetic import star, two_neighbors
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.document import last
 from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.store import Store
 from domkl.experiments.reproduce.works import river
 from domkl.experiments.reproduce.works.base import Stream
 from domkl.experiments.reproduce.works.curves import Curves
@@ -19,6 +18,7 @@ from domkl.experiments.reproduce.works.privacy import Eavesdropper
 from domkl.experiments.reproduce.works.regrets import Regrets, growing
 from domkl.experiments.reproduce.works.river import RiverCurve
 from domkl.experiments.reproduce.works.weights import WeightGaps
+from domkl.experiments.store import Store
 
 SETTING = Setting(n_learners=4, connection=0.9, n_trials=3, n_frequencies=5, seed=2)
 

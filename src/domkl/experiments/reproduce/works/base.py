@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from domkl.experiments.reproduce.store import Kept, digest_of, key_of
+from domkl.experiments.store import Kept, digest_of, key_of
 from domkl.typing import Floats
 
 Report = Callable[[float], None]  # called with the share that is done, 0 to 1

@@ -8,9 +8,9 @@ import numpy as np
 from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.data.streams import deal
-from domkl.experiments.compare import Outcome, Setting, compare, compile_for, draw_graphs
-from domkl.experiments.reproduce.store import Kept
+from domkl.experiments.compare import Outcome, Setting, compare, compile_for, cost_of, draw_graphs
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
+from domkl.experiments.store import Kept
 from domkl.graphs.graph import Graph
 
 
@@ -48,13 +48,10 @@ class Curves(Work):
 
     @property
     def cost(self) -> float:
-        """As measured in docs/speed.md, with all pairs for CV."""
-        kernels = 1 if self.algorithm.single_kernel else 17
-        if "DOMKRLS" in repr(self.algorithm):
-            kernels *= 6  # of bench_domkrls.py
-        pairs = 0.012 * self.setting.n_learners
-        per_step = kernels * (0.3 + pairs + 0.003 * self.stream.X.shape[1])
-        return float(len(self.stream.y) * self.setting.n_trials * max(per_step, 1.0))
+        """That of all trials."""
+        n_learners, n_trials = self.setting.n_learners, self.setting.n_trials
+        n_samples, n_inputs = self.stream.X.shape
+        return n_trials * cost_of(self.algorithm, n_samples, n_inputs, n_learners)
 
     def compute(self, report: Report) -> Kept:
         """Run all trials."""

@@ -8,8 +8,8 @@ import numpy as np
 from domkl.algorithms.linear_rls import LinearRLS
 from domkl.core.features import RandomFeatures
 from domkl.data.streams import deal
-from domkl.experiments.reproduce.store import Kept
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
+from domkl.experiments.store import Kept
 from domkl.graphs.graph import Graph
 from domkl.metrics.curves import running_average
 from domkl.sim.simulate import simulate

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.domkl import DOMKL
-from domkl.experiments.reproduce.store import Kept, digest_of
 from domkl.experiments.reproduce.works.base import Report, Work
 from domkl.experiments.reproduce.works.regrets import draw_map
+from domkl.experiments.store import Kept, digest_of
 from domkl.graphs.graph import Graph
 from domkl.sim.simulate import simulate
 from domkl.typing import Array, Floats

@@ -11,8 +11,8 @@ from domkl.algorithms.dokl import DOKL
 from domkl.algorithms.domkl import DOMKL
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
-from domkl.experiments.reproduce.store import Kept, digest_of
 from domkl.experiments.reproduce.works.base import Report, Work
+from domkl.experiments.store import Kept, digest_of
 from domkl.graphs.graph import Graph
 from domkl.sim.regret import regret
 from domkl.sim.simulate import simulate

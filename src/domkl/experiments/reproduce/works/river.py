@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from domkl.data.streams import deal
-from domkl.experiments.reproduce.store import Kept, file_digest
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
+from domkl.experiments.store import Kept, file_digest
 from domkl.metrics.curves import running_average
 
 MODELS = ("linear", "tree", "forest", "neighbors")

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from domkl.experiments.reproduce.store import Kept
 from domkl.experiments.reproduce.works.base import Report
 from domkl.experiments.reproduce.works.regrets import (
     OnRounds,
@@ -10,6 +9,7 @@ from domkl.experiments.reproduce.works.regrets import (
     draw_network,
     growing,
 )
+from domkl.experiments.store import Kept
 from domkl.sim.simulate import simulate
 
 

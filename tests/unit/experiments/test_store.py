@@ -8,11 +8,11 @@ import pytest
 
 import domkl
 from domkl.errors import ParameterError
+from domkl.experiments import store as store_module
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce import store as store_module
 from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.store import Store, digest_of, key_of, sources_digest
 from domkl.experiments.reproduce.works.base import Work
+from domkl.experiments.store import Store, digest_of, key_of, sources_digest
 
 
 class Counting(Work):

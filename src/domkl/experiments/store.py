@@ -70,6 +70,11 @@ def digest_of(*arrays: np.ndarray[Any, Any]) -> str:
     return digest.hexdigest()
 
 
+def path_of(folder: Path, key: str) -> Path:
+    """Where an outcome lies in a folder."""
+    return folder / f"{key}.npz"
+
+
 class Store:
     """A folder of outcomes."""
 
@@ -111,4 +116,4 @@ class Store:
             raise
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.npz"
+        return path_of(self.folder, key)

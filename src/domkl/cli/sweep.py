@@ -1,0 +1,120 @@
+"""`domkl sweep`: a declared sweep on processes or a cluster, and one tidy table."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from domkl.cli.output import outbox, remove_empty
+from domkl.cli.progress import Bar, note_after
+from domkl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from domkl.experiments.sweep.plan import Plan
+    from domkl.experiments.sweep.table import Table
+
+SUMMARY = "run trials x data sets x algorithms x parameters x graphs, here or on a cluster"
+DESCRIPTION = """\
+Run a sweep that a TOML file declares: every combination of its data sets, graphs, algorithms and
+parameters, so many trials each. Prints means over trials and writes one tidy table with a row for
+each trial, which pandas and polars read. docs/sweeps.md has the keys of the file.
+
+Finished units of work are kept in DIR/units as they come. A sweep that was stopped, in whatever
+way, goes on from there when the same command is run again. Results are the same to the bit
+whatever the number of workers, here or on a Dask cluster.
+
+  domkl sweep rho.toml --dry-run
+  domkl sweep rho.toml --workers 4 --format parquet
+  domkl sweep rho.toml --cluster tcp://scheduler:8786
+"""
+FORMAT_NAMES = ("csv", "parquet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="a TOML file")
+    parser.add_argument(
+        "--workers", metavar="N", type=int, help="processes here (default: as many as cores)"
+    )
+    parser.add_argument(
+        "--cluster", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://host:8786"
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", default="domkl-out", help="folder (default: domkl-out)"
+    )
+    parser.add_argument("--format", choices=FORMAT_NAMES, default="csv", help="default: csv")
+    parser.add_argument("--dry-run", action="store_true", help="list the units, and run nothing")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the sweep."""
+    from domkl.experiments.store import Store
+    from domkl.experiments.sweep.plan import make_plan
+    from domkl.experiments.sweep.spec import read_spec
+    from domkl.experiments.sweep.table import check_format
+
+    if not args.out:
+        raise ParameterError("out must name a folder, got ''")
+    check_format(args.format)
+    plan = make_plan(read_spec(args.file))
+    out = Path(args.out)
+    if args.dry_run:
+        return _list(plan, out / "units", args.json)
+    store = Store(out / "units")
+    try:
+        n_before, table = _complete(args, plan, store)
+    finally:
+        remove_empty([store.folder, out])
+    with outbox(out) as box:
+        box.add(f".{args.format}", table.write)
+        args.interrupts.check()
+        with args.interrupts.held():
+            (path,) = box.publish(plan.name)
+    n_units = len(plan.units)
+    if args.json:
+        counts = {"rows": len(table), "units": n_units, "units_before": n_before}
+        found = {"table": str(path), **counts, "cells": table.as_records()}
+        print(json.dumps(found, allow_nan=False))
+    else:
+        print(table)
+    print(f"wrote {path}: {len(table)} trials", file=sys.stderr)
+    return 0
+
+
+def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int, Table]":
+    """Run what is missing; whatever ends it, say what is kept."""
+    from domkl.experiments.sweep.run import complete, finished
+
+    n_units, n_before = len(plan.units), len(finished(plan, store)[0])
+    if n_before:
+        print(f"{n_before} of {n_units} units are there already", file=sys.stderr)
+    try:
+        with Bar(args.interrupts) as bar:
+            note = note_after(1.0, "compiling; this takes some 30 s, once")
+            table = complete(plan, store, args.workers, args.cluster, bar.update, preparing=note)
+            return n_before, table
+    except BaseException:
+        n_kept = len(finished(plan, store)[0])
+        if n_kept:
+            print(
+                f"{n_kept} of {n_units} units are kept in {store.folder};"
+                " the same command goes on from there",
+                file=sys.stderr,
+            )
+        raise
+
+
+def _list(plan: "Plan", folder: Path, as_json: bool) -> int:
+    """Print the units, and which of them are finished."""
+    from domkl.experiments.store import path_of
+    from domkl.experiments.sweep.table import as_text, listing
+
+    units = listing(plan, lambda unit: path_of(folder, unit.key).is_file())
+    left = [unit for unit in units if not unit["is_kept"]]
+    print(json.dumps({"units": units}) if as_json else as_text(plan, units))
+    seconds = sum(unit["seconds"] for unit in left)
+    note = f"{len(left)} of {len(units)} units to do, some {seconds:.0f} s of one core"
+    print(note, file=sys.stderr)
+    return 0

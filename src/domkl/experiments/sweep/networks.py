@@ -1,0 +1,47 @@
+"""The kinds of network that a sweep can name, and their parameters."""
+
+from collections.abc import Callable
+from math import isqrt
+from typing import Any, NamedTuple
+
+from domkl.graphs.graph import Graph
+from domkl.typing import Seed
+
+
+class Kind(NamedTuple):
+    """A kind of network: its parameters with their defaults, and how one is made."""
+
+    defaults: dict[str, Any]
+    make: Callable[..., Graph]  # of the number of learners, a seed and the parameters
+
+
+def fixed(make: Callable[[int], Graph]) -> Kind:
+    """A kind that has no parameters and leaves nothing to chance: the same in every trial."""
+    return Kind({}, lambda n_learners, seed: make(n_learners))
+
+
+def _random(n_learners: int, seed: Seed, connect: float) -> Graph:
+    return Graph.random(n_learners, connect, seed=seed)
+
+
+def _regular(n_learners: int, seed: Seed, degree: int) -> Graph:
+    return Graph.random_regular(n_learners, degree, seed=seed)
+
+
+def _grid(n_learners: int, seed: Seed) -> Graph:
+    """The rectangle nearest to a square."""
+    n_rows = next(n for n in range(isqrt(n_learners), 0, -1) if n_learners % n == 0)
+    return Graph.grid(n_rows, n_learners // n_rows)
+
+
+KINDS: dict[str, Kind] = {
+    "random": Kind({"connect": 0.25}, _random),
+    "regular": Kind({"degree": 4}, _regular),
+    "tree": Kind({}, lambda n, seed: Graph.tree(n, seed=seed)),
+    "grid": Kind({}, _grid),
+    "ring": fixed(Graph.ring),
+    "path": fixed(Graph.path),
+    "star": fixed(Graph.star),
+    "complete": fixed(Graph.complete),
+    "empty": fixed(Graph.empty),
+}

@@ -1,0 +1,164 @@
+"""Run a sweep: what is on disk already is not computed again, what comes is kept at once."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from domkl import checks
+from domkl.errors import ParameterError
+from domkl.experiments.store import Kept, Store
+from domkl.experiments.sweep.backends import (
+    Outcomes,
+    Run,
+    active_client,
+    check_workers,
+    connected,
+    on_cluster,
+    on_every_host,
+    on_processes,
+)
+from domkl.experiments.sweep.plan import Plan, make_plan
+from domkl.experiments.sweep.spec import read_spec
+from domkl.experiments.sweep.table import Table, tabulate
+from domkl.experiments.sweep.unit import Cell, Unit, run_unit, warm_up
+from domkl.sim.crew import available_cores
+
+Progress = Callable[[str, float, float], None]  # label, cost done, cost in all
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    out: str | Path = "domkl-out",
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Run every trial of a declared sweep, and give one tidy table.
+
+    Parameters
+    ----------
+    spec : path of a TOML file, or a mapping of the same form
+        docs/sweeps.md has its tables and keys.
+    out : path
+        Finished units are kept in ``out/units`` as they come. A sweep that was stopped goes on
+        from there when it is run again.
+    workers : int
+        Processes here, as many as cores by default.
+    cluster : str
+        Address of a Dask scheduler. Without ``workers`` and ``cluster``, a Dask client that is
+        active is used.
+    progress : callable
+        Called with what was done, how much, and how much there is in all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> tables = {
+    ...     "sweep": {"trials": 2},
+    ...     "data": {"name": "traffic", "rounds": 20},
+    ...     "algorithms": {"name": "domkl", "rho": [0.2, 2.0]},
+    ... }
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = sweep(tables, out=folder, workers=1)
+    >>> table.columns["rho"], table.columns["trial"]
+    ([0.2, 0.2, 2.0, 2.0], [0, 1, 0, 1])
+    """
+    plan = make_plan(read_spec(spec))
+    return complete(plan, Store(Path(out) / "units"), workers, cluster, progress)
+
+
+def complete(
+    plan: Plan,
+    store: Store,
+    workers: int | None = None,
+    cluster: str | None = None,
+    progress: Progress | None = None,
+    run: Run = run_unit,
+    preparing: AbstractContextManager[None] | None = None,
+) -> Table:
+    """Run the units of a plan that the store has not, and put all into a table."""
+    if workers is not None:
+        checks.whole("workers", workers, 1)
+        if cluster is not None:
+            raise ParameterError("workers and cluster exclude each other")
+    outcomes, todo = finished(plan, store)
+    if todo:
+        with _crew(run, workers, cluster) as (prepare, start):
+            with preparing or nullcontext():
+                prepare(_one_of_each_kind(todo))
+            for unit, kept in _watched(start(todo), todo, progress):
+                store.put(unit.key, kept)
+                outcomes[unit.key] = kept
+    return tabulate(plan, outcomes)
+
+
+def finished(plan: Plan, store: Store) -> tuple[dict[str, Kept], list[Unit]]:
+    """Outcomes that are there, and units still to do, the longest first."""
+    outcomes: dict[str, Kept] = {}
+    todo: dict[str, Unit] = {}
+    for unit in plan.units:
+        kept = store.get(unit.key)
+        if kept is None:
+            todo[unit.key] = unit
+        else:
+            outcomes[unit.key] = kept
+    return outcomes, sorted(todo.values(), key=lambda unit: -unit.cost)
+
+
+Prepare = Callable[[Sequence[Cell]], None]
+Start = Callable[[Sequence[Unit]], Outcomes]
+
+
+@contextmanager
+def _crew(run: Run, workers: int | None, cluster: str | None) -> Iterator[tuple[Prepare, Start]]:
+    """How to compile, and how to run units: on the cluster named, or active, or here."""
+    if cluster is not None:
+        with connected(cluster) as client:
+            yield partial(_prepare_hosts, client), lambda units: on_cluster(run, units, client)
+        return
+    client = active_client() if workers is None else None
+    if client is not None:
+        check_workers(client)
+        yield partial(_prepare_hosts, client), lambda units: on_cluster(run, units, client)
+        return
+    n_workers = workers or available_cores()
+    yield _prepare, lambda units: on_processes(run, units, min(n_workers, len(units)))
+
+
+def _prepare(cells: Sequence[Cell]) -> None:
+    """Compile once; other processes find it on disk."""
+    for cell in cells:
+        warm_up(cell)
+
+
+def _prepare_hosts(client: Any, cells: Sequence[Cell]) -> None:
+    """Compile on one worker of each machine; its other workers find it on disk."""
+    on_every_host(partial(_prepare, cells), client)
+
+
+def _one_of_each_kind(units: Sequence[Unit]) -> list[Cell]:
+    """A cell for each thing that is compiled apart."""
+    kinds = {(_law(unit.cell), unit.cell.dtype): unit.cell for unit in units}
+    return list(kinds.values())
+
+
+def _law(cell: Cell) -> tuple[str, ...]:
+    inner = getattr(cell.algorithm, "algorithm", cell.algorithm)
+    return type(cell.algorithm).__name__, type(inner).__name__
+
+
+def _watched(outcomes: Outcomes, todo: Sequence[Unit], progress: Progress | None) -> Outcomes:
+    """Pass outcomes on, and report after each; an estimate does not count what was there before."""
+    total, done, report = sum(unit.cost for unit in todo), 0.0, progress or _silent
+    report(f"0 of {len(todo)} units", done, total)
+    for number, (unit, kept) in enumerate(outcomes, start=1):
+        yield unit, kept
+        done += unit.cost
+        report(f"{number} of {len(todo)} units", done, total)
+
+
+def _silent(label: str, done: float, total: float) -> None:
+    """Show nothing."""

@@ -1,0 +1,245 @@
+"""What a sweep file says: tables of keys, each with a value or a list of them, an axis.
+
+A table stands for every combination of its axes; of the same kind there may be several, as
+``[[algorithms]]``, and what they stand for is put together. Everything that can be wrong with a
+file is found here or in plan.py, before any work.
+"""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from domkl import checks
+from domkl.algorithms.base import Algorithm
+from domkl.algorithms.registry import ALGORITHMS, parameters, replaced
+from domkl.data.catalog import DATASETS
+from domkl.data.streams import PARTITIONS
+from domkl.errors import DomklError, ParameterError
+from domkl.experiments.compare import FIGURE_1_BANDWIDTHS
+from domkl.experiments.source import Choice
+from domkl.experiments.sweep.networks import KINDS
+from domkl.typing import Real
+
+SWEEP_KEYS = ("name", "trials", "seed", "frequencies", "dtype")
+DATA_KEYS = (
+    "name", "rounds", "rule", "scale", "target", "lags", "partition", "missing",
+    "csv", "series", "drop", "ranges", "data_dir",
+)  # fmt: skip
+PATHS = ("csv", "ranges", "data_dir")
+DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True)
+class Data:
+    """One way to make a stream."""
+
+    label: str
+    choice: Choice
+    rounds: int | None  # at most
+    given: tuple[tuple[str, Any], ...]  # what the file says of it, for the table
+
+
+@dataclass(frozen=True)
+class Network:
+    """One way to draw graphs."""
+
+    kind: str
+    n_learners: int
+    parameters: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Method:
+    """An algorithm with its parameters."""
+
+    name: str
+    algorithm: Algorithm
+    given: tuple[str, ...]  # parameters that the file names
+    bandwidth: float | None  # of an algorithm with a single kernel
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A sweep, as its file declares it."""
+
+    name: str
+    n_trials: int
+    seed: int
+    frequencies: tuple[int, ...]
+    dtypes: tuple[Real, ...]
+    data: tuple[Data, ...]
+    networks: tuple[Network, ...]
+    methods: tuple[Method, ...]
+
+
+def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
+    """Read a TOML file, or a mapping of the same form; paths in a file are relative to it."""
+    if isinstance(source, Mapping):
+        return _spec(source, "sweep", Path())
+    path = Path(source)
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ParameterError(f"cannot read the sweep file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} must be a TOML file: {error}") from None
+    with at(str(path)):
+        return _spec(tables, path.stem, path.parent)
+
+
+@contextmanager
+def at(where: str) -> Iterator[None]:
+    """Say where in a file an error is."""
+    try:
+        yield
+    except DomklError as error:
+        raise type(error)(f"{where}: {error}") from None
+
+
+def _spec(tables: Mapping[str, Any], name: str, folder: Path) -> Spec:
+    _known("a sweep", tables, ("sweep", "data", "graphs", "algorithms"))
+    head = tables.get("sweep", {})
+    if not isinstance(head, Mapping):
+        raise ParameterError(f"sweep must be one table, got {head!r}")
+    axes = (
+        tuple(_all(tables, "data", lambda table: _data(table, folder))),
+        tuple(_all(tables, "graphs", _networks)),
+        tuple(_all(tables, "algorithms", _methods)),
+    )
+    with at("sweep"):
+        _known("sweep", head, SWEEP_KEYS)
+        name = _name(head.get("name", name))
+        n_trials = checks.whole("trials", head.get("trials", 20), 1)
+        seed = checks.whole("seed", head.get("seed", 1), 0)
+        frequencies = _axis("frequencies", head.get("frequencies", 50))
+        dtypes = _axis("dtype", head.get("dtype", "float64"))
+        return Spec(
+            name,
+            n_trials,
+            seed,
+            tuple(checks.whole("frequencies", m, 1) for m in frequencies),
+            tuple(checks.choice("dtype", dtype, DTYPES) for dtype in dtypes),
+            *axes,
+        )
+
+
+def _all(tables: Mapping[str, Any], key: str, read: Any) -> list[Any]:
+    """What all tables of this name stand for, each thing once."""
+    given = tables.get(key, {})
+    listed = given if isinstance(given, list) else [given]
+    if not listed:
+        raise ParameterError(f"{key} must not be empty: give at least one table")
+    found: dict[Any, None] = {}
+    for number, table in enumerate(listed, start=1):
+        with at(key if len(listed) == 1 else f"{key} {number}"):
+            if not isinstance(table, Mapping):
+                raise ParameterError(f"must be a table, got {table!r}")
+            found |= dict.fromkeys(read(table))
+    return list(found)
+
+
+def _known(what: str, table: Mapping[str, Any], keys: Any) -> None:
+    for key in table:
+        if key not in keys:
+            raise ParameterError(f"{what} has no key {key!r}; it may have {', '.join(keys)}")
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[\w][\w .-]*", value):
+        raise ParameterError(
+            f"name must be letters, digits, spaces, dots and dashes: it names files, got {value!r}"
+        )
+    return value
+
+
+def _axis(key: str, value: Any) -> list[Any]:
+    values = value if isinstance(value, (list, tuple)) else [value]
+    if not values:
+        raise ParameterError(f"{key} must not be empty: give a value, or a list of values")
+    for each in values:
+        if not isinstance(each, (bool, int, float, str)):
+            raise ParameterError(f"{key} must hold numbers or words, got {each!r}")
+    if len(set(values)) < len(values):
+        raise ParameterError(f"{key} must not repeat a value, got {list(values)}")
+    return list(values)
+
+
+def _combinations(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every combination of a table's axes, the last the fastest."""
+    axes = {key: _axis(key, value) for key, value in table.items()}
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
+    _known("data", table, DATA_KEYS)
+    drop = tuple(_axis("drop", table["drop"])) if "drop" in table else ()
+    for given in _combinations({key: v for key, v in table.items() if key != "drop"}):
+        rounds = given.get("rounds")
+        if rounds is not None:
+            checks.whole("rounds", rounds, 1)
+        if "name" in given:
+            checks.choice("name", given["name"], DATASETS)
+        checks.choice("partition", given.get("partition", "interleaved"), PARTITIONS)
+        for key in given.keys() - {"rounds", "lags"}:
+            if not isinstance(given[key], str):
+                raise ParameterError(f"{key} must be a word in quotes, got {given[key]!r}")
+        options = {key: given[key] for key in given.keys() & {f.name for f in fields(Choice)}}
+        options |= {key: (folder / given[key]).resolve() for key in PATHS if key in given}
+        choice = Choice(data=given.get("name"), drop=drop, **options)
+        label = choice.csv.name if choice.csv is not None else choice.data or "traffic"
+        shown = {key: v for key, v in given.items() if key not in ("name", "rounds", *PATHS)}
+        yield Data(label, choice, rounds, tuple(shown.items()))
+
+
+def _networks(table: Mapping[str, Any]) -> Iterator[Network]:
+    kinds = _axis("kind", table.get("kind", "random"))
+    sizes = _axis("learners", table.get("learners", 10))
+    rest = {key: value for key, value in table.items() if key not in ("kind", "learners")}
+    for kind, size in itertools.product(kinds, sizes):
+        defaults = KINDS[checks.choice("kind", kind, KINDS)].defaults
+        _known(f"a graph of kind {kind}", table, ("kind", "learners", *defaults))
+        checks.whole("learners", size, 1)
+        for given in _combinations(rest):
+            values = {key: _like(given.get(key, value), value) for key, value in defaults.items()}
+            yield Network(kind, size, tuple(values.items()))
+
+
+def _methods(table: Mapping[str, Any]) -> Iterator[Method]:
+    if "name" not in table:
+        raise ParameterError(f"an algorithm must have a name, one of {', '.join(ALGORITHMS)}")
+    rest = {key: value for key, value in table.items() if key != "name"}
+    for name in _axis("name", table["name"]):
+        plain = ALGORITHMS[checks.choice("name", name, ALGORITHMS)]()
+        defaults = {key: v for key, v in parameters(plain).items() if is_plain(v)}
+        single = ("bandwidth",) if plain.single_kernel else ()
+        _known(name, table, ("name", *defaults, *single))
+        widths = {"bandwidth": list(FIGURE_1_BANDWIDTHS)} if single else {}
+        for given in _combinations({**widths, **rest}):
+            bandwidth = given.pop("bandwidth", None)
+            if bandwidth is not None:
+                bandwidth = checks.positive("bandwidth", bandwidth)
+            values = {key: _like(value, defaults[key]) for key, value in given.items()}
+            yield Method(name, replaced(plain, **values), tuple(values), bandwidth)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a file could say it."""
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _like(value: Any, default: Any) -> Any:
+    """2 for 2.0 where a default is such: one value, one name."""
+    return float(value) if isinstance(default, float) and type(value) is int else value
+
+
+def on_series(method: Method) -> Method:
+    """The last value of a series is its newest lag, unless the file says otherwise."""
+    if method.name != "last-value" or "newest_lag" in method.given:
+        return method
+    return replace(method, algorithm=replaced(method.algorithm, newest_lag=0))

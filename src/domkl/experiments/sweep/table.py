@@ -1,0 +1,190 @@
+"""A sweep as one tidy table: a row for each trial, a column for each thing that it is."""
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from domkl import checks
+from domkl.errors import ParameterError
+from domkl.experiments.report import mean_and_half, text_table
+from domkl.experiments.store import Kept
+from domkl.experiments.sweep.plan import Plan, Point
+from domkl.experiments.sweep.unit import Unit
+from domkl.metrics.intervals import interval
+
+FORMATS = ("csv", "parquet")
+MEASURED = ("trial", "mse", "cv", "diverged", "seconds")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length, which pandas.DataFrame and polars.DataFrame take as they are.
+
+    A parameter that an algorithm or a graph has not is None. ``seconds`` is the unit's time over
+    its trials; everything else is the same to the bit whoever ran the units, and how many.
+    """
+
+    columns: dict[str, list[Any]]
+    cells: tuple[dict[str, Any], ...]  # what the table says of each cell, and means over its trials
+
+    def __len__(self) -> int:
+        return len(self.columns["trial"])
+
+    def write(self, path: str | Path) -> None:
+        """Write CSV or Parquet, as the name ends."""
+        path = Path(path)
+        checks.choice("the table's suffix", path.suffix, (f".{name}" for name in FORMATS))
+        write = _write_parquet if path.suffix == ".parquet" else _write_csv
+        write(path, self.columns)
+
+    def __str__(self) -> str:
+        axes = _axes([name for name in self.columns if name not in MEASURED], self.cells)
+        rows = [[*axes, "MSE", "± 95 %", "CV", "± 95 %"]]
+        for cell in self.cells:
+            numbers = [*mean_and_half(cell["mse"]), *mean_and_half(cell["cv"])]
+            rows.append([*(_word(cell.get(name)) for name in axes), *numbers])
+        return text_table(rows)
+
+    def as_records(self) -> list[dict[str, Any]]:
+        """A JSON-ready record per cell: means over trials; what is not finite becomes null."""
+        return [_record(cell) for cell in self.cells]
+
+
+def tabulate(plan: Plan, outcomes: Mapping[str, Kept]) -> Table:
+    """Put all outcomes into a table, in the order of the plan."""
+    names = _names(plan)
+    columns: dict[str, list[Any]] = {name: [] for name in (*names, *MEASURED)}
+    cells = []
+    for point in plan.points:
+        measured = _measured(point, outcomes)
+        for name in names:
+            columns[name] += [point.labels.get(name)] * len(measured["trial"])
+        for name in MEASURED:
+            columns[name] += measured[name]
+        cells.append(point.labels | _summary(measured))
+    return Table(columns, tuple(cells))
+
+
+def listing(plan: Plan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]:
+    """A JSON-ready record per unit: its cell, its trials, and whether it is finished."""
+    return [
+        {
+            **point.labels,
+            "first_trial": unit.first,
+            "trials": unit.n_trials,
+            "seconds": round(unit.cost / 1e6, 3),
+            "is_kept": is_kept(unit),
+        }
+        for point in plan.points
+        for unit in point.units
+    ]
+
+
+def as_text(plan: Plan, units: list[dict[str, Any]]) -> str:
+    """Units as a text table."""
+    axes = _axes(_names(plan), [point.labels for point in plan.points])
+    rows = [[*axes, "trials", "state"]]
+    for unit in units:
+        first, last = unit["first_trial"], unit["first_trial"] + unit["trials"] - 1
+        state = "kept" if unit["is_kept"] else "to do"
+        rows.append([*(_word(unit.get(name)) for name in axes), f"{first}-{last}", state])
+    return text_table(rows)
+
+
+def _axes(names: list[str], cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The algorithm, and what else is not the same in all cells that have it."""
+    values = {name: {cell.get(name) for cell in cells} - {None} for name in names}
+    return ["algorithm", *(n for n in names if len(values[n]) > 1 and n != "algorithm")]
+
+
+def _names(plan: Plan) -> list[str]:
+    """Every label of any cell, those of data, graphs and algorithms in one place each."""
+    names: list[str] = []
+    for point in plan.points:
+        place = len(names)
+        for name in reversed(point.labels):
+            if name in names:
+                place = names.index(name)
+            else:
+                names.insert(place, name)
+    return [n for n in names if any(point.labels.get(n) is not None for point in plan.points)]
+
+
+def _measured(point: Point, outcomes: Mapping[str, Kept]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {name: [] for name in MEASURED}
+    for unit in point.units:
+        kept = outcomes[unit.key]
+        columns["trial"] += range(unit.first, unit.first + unit.n_trials)
+        columns["seconds"] += [float(kept["seconds"]) / unit.n_trials] * unit.n_trials
+        for name in ("mse", "cv", "diverged"):
+            columns[name] += kept[name].tolist()
+    return columns
+
+
+def _summary(measured: dict[str, list[Any]]) -> dict[str, Any]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = {name: interval(measured[name]) for name in ("mse", "cv")}
+    return {
+        "trials": len(measured["trial"]),
+        **means,
+        "diverged": sum(measured["diverged"]),
+        "seconds": sum(measured["seconds"]),
+    }
+
+
+def _record(cell: dict[str, Any]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for name, value in cell.items():
+        if name in ("mse", "cv"):
+            ends = dict(zip(("", "_low", "_high"), value, strict=True))
+            record |= {f"{name}{end}": _finite(float(each)) for end, each in ends.items()}
+        else:
+            record[name] = value
+    return record
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _word(value: Any) -> str:
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*(map(_cell, values) for values in columns.values()), strict=True))
+
+
+def _cell(value: Any) -> str:
+    """Every digit of a number; true and false as both pandas and polars read them."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def check_format(name: str) -> None:
+    """Raise now, not after the work, if a table could not be written."""
+    checks.choice("format", name, FORMATS)
+    if name == "parquet":
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise ParameterError(
+                "format parquet needs pyarrow: pip install 'domkl[parquet]', or choose csv"
+            ) from None
+
+
+def _write_parquet(path: Path, columns: dict[str, list[Any]]) -> None:
+    check_format("parquet")
+    import pyarrow
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table(columns), path)
