@@ -177,7 +177,7 @@ def with_value(array, value):
             domkl.ParameterError,
             "rho must be in .* for float32, got 1e",
         ),
-        ({"cv": "none"}, domkl.ParameterError, "cv must be one of exact, sampled, off"),
+        ({"cv": "none"}, domkl.ParameterError, "cv must be one of exact, moments, sampled, off"),
         ({"dtype": "float16"}, domkl.ParameterError, "dtype must be one of float64, float32"),
         ({"threads": 0}, domkl.ParameterError, "threads must be an integer >= 1, got 0"),
         ({"state": (1, 2)}, domkl.ParameterError, "state must come from a run of DOMKL"),
