@@ -25,7 +25,7 @@ from domkl.sim.team import Team
 from domkl.typing import Array, Floats, Ints
 
 STRETCH = 20_000  # learner-steps that kernels run by themselves, and between two reports
-LEAST_ROUNDS = 4  # of a stretch that is worth it
+LEAST_ROUNDS = 16  # of a stretch that is worth copying the kernels' state out and back
 MOST_ROUNDS = 256
 PARTS = 8  # of the learners for each thread
 
@@ -194,7 +194,7 @@ def _map(features: RandomFeatures, first: int, n_kernels: int) -> Map:
 
 
 def _chunks(n_kernels: int, threads: int) -> list[tuple[int, int]]:
-    """(first, number) of kernels that run together: some four, and even for the threads."""
-    n_chunks = min(-(-max(1, round(n_kernels / 4)) // threads) * threads, n_kernels)
+    """(first, number) of kernels that run together: some eight, and even for the threads."""
+    n_chunks = min(-(-max(1, round(n_kernels / 8)) // threads) * threads, n_kernels)
     cuts = np.linspace(0, n_kernels, n_chunks + 1).astype(int).tolist()
     return [(low, high - low) for low, high in pairwise(cuts)]
