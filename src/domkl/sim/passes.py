@@ -42,13 +42,12 @@ def play_network(
         cell.state = first_state(cell, algorithm, options.dtype)
     n_learners = cell.graphs[0].n_learners
     records = Records(1, n_learners, options.kept, options.cv == "moments")
-    n_rounds = min(MOST_ROUNDS, STRETCH // n_learners) if options.cv == "off" else 1
-    is_by_kernel = n_rounds >= LEAST_ROUNDS
+    n_rounds = stretch_of(n_learners) if options.cv == "off" else 1
     with Team(options.threads) as team:
         host = _Host(cell, algorithm, team)
         measure = None if options.cv == "off" else _Measure(host, cell, options, records)
-        play = host.by_kernel if is_by_kernel else host.by_learner
-        for x, y in _stretches(stream, n_rounds if is_by_kernel else 1, records):
+        play = host.by_kernel if n_rounds > 1 else host.by_learner
+        for x, y in _stretches(stream, n_rounds, records):
             if measure is not None:
                 measure.update(x[0])
             play(x, y, records.rows("predictions", len(y)))
@@ -59,6 +58,12 @@ def play_network(
     cell.records = records
     if measure is not None and measure.pairs is not None:
         cell.sampled_mean, cell.sampled_variance = measure.pairs.sampled()
+
+
+def stretch_of(n_learners: int) -> int:
+    """Rounds that the kernels of a network of this size run by themselves; 1 if they do not."""
+    n_rounds = min(MOST_ROUNDS, STRETCH // n_learners)
+    return n_rounds if n_rounds >= LEAST_ROUNDS else 1
 
 
 def _stretches(stream: Stream, most: int, records: Records) -> Iterator[tuple[Floats, Floats]]:
