@@ -153,8 +153,11 @@ def single(run: Run) -> Run:
     )
 
 
-def split_state(state: Any, templates: list[Any]) -> list[Any]:
-    """Cut a state of all trials into the cells' own, copied; templates say how long each is."""
+def split_state(state: Any, templates: list[Any], is_reused: bool) -> list[Any]:
+    """Cut a state of all trials into the cells' own; templates say how long each is.
+
+    They are copies, unless it ``is_reused``.
+    """
     cut = []
     for name, values, *parts in zip(templates[0]._fields, state, *templates, strict=True):
         lengths = [len(part) for part in parts]
@@ -164,8 +167,14 @@ def split_state(state: Any, templates: list[Any]) -> list[Any]:
             raise ParameterError(
                 f"state.{name} must have shape {shape} of {dtype} for these trials, got {got}"
             )
-        cut.append([part.copy() for part in np.split(values, np.cumsum(lengths)[:-1])])
+        parts = np.split(values, np.cumsum(lengths)[:-1])
+        cut.append([_own(part) if is_reused else part.copy() for part in parts])
     return [type(state)(*parts) for parts in zip(*cut, strict=True)]
+
+
+def _own(part: Any) -> Any:
+    """As it is where it can be written to, contiguous; else a copy."""
+    return np.require(part, requirements=["C", "W"])
 
 
 def _joined_state(states: list[Any]) -> Any:

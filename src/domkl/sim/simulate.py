@@ -40,6 +40,7 @@ def simulate(
     deviation: bool = False,
     keep_predictions: bool | None = None,
     state: Any = None,
+    reuse_state: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
     seed: int = 0,
@@ -74,6 +75,8 @@ def simulate(
         Keep predictions and per-learner curves; by default with arrays, not with an iterator.
     state
         Go on from ``run.state`` of an earlier run.
+    reuse_state : bool
+        Write into the arrays of ``state`` instead of a copy: for those that fit in memory once.
     threads : int
         Cores to use, all by default. The result does not depend on it. Trials are shared out, and
         the learners or kernels of one trial where the algorithm allows, docs/scaling.md; several
@@ -110,7 +113,7 @@ def simulate(
     cells = _cells(trials, _n_cells(trials, stream, options, threads, play is not run_cell))
     options = replace(options, threads=max(1, threads // len(cells)))
     if state is not None:
-        _resume(cells, algorithm, state, options)
+        _resume(cells, algorithm, state, options, reuse_state)
 
     def job(cell: Cell, after_rounds: Callable[[int], None]) -> None:
         def report(n: int) -> None:
@@ -189,12 +192,14 @@ def _cells(trials: Trials, n_cells: int) -> list[Cell]:
     ]
 
 
-def _resume(cells: list[Cell], algorithm: Algorithm, state: Any, options: Options) -> None:
+def _resume(
+    cells: list[Cell], algorithm: Algorithm, state: Any, options: Options, is_reused: bool
+) -> None:
     templates = [first_state(cell, algorithm, options.dtype) for cell in cells]
     if type(state) is not type(templates[0]):
         raise ParameterError(
             f"state must come from a run of {type(algorithm).__name__},"
             f" got {type(state).__module__}.{type(state).__name__}"
         )
-    for cell, part in zip(cells, split_state(state, templates), strict=True):
+    for cell, part in zip(cells, split_state(state, templates, is_reused), strict=True):
         cell.state = part
