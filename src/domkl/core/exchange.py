@@ -24,6 +24,7 @@ def neighbor_sum(out: Array, values: Array, indptr: Ints, indices: Ints) -> None
     out = out.reshape(len(out), -1)
     values = values.reshape(len(values), -1)
     for k in range(len(out)):
+        prefetch_rows(values, k + 4, indptr, indices)  # losses are short rows, and quickly added
         cleared(out[k])
         for edge in range(indptr[k], indptr[k + 1]):
             added(out[k], values[indices[edge]])
@@ -57,7 +58,7 @@ def gap_row(out: Array, values: Array, own: Array, neighbors: Ints) -> None:
 
 @sweep
 def prefetch_rows(values: Array, k: int, indptr: Ints, indices: Ints) -> None:
-    """Ask for what learner k will hear, values (N, L), while another is at work."""
+    """Ask for what learner k will hear, values (N, L), while one before it is at work."""
     if k + 1 < len(indptr):
         for edge in range(indptr[k], indptr[k + 1]):
             prefetched(values[indices[edge]])

@@ -41,8 +41,8 @@ def play_network(
     if cell.state is None:
         cell.state = first_state(cell, algorithm, options.dtype)
     n_learners = cell.graphs[0].n_learners
-    records = Records(1, n_learners, options.kept, options.cv == "moments")
     n_rounds = stretch_of(n_learners) if options.cv == "off" else 1
+    records = Records(1, n_learners, options.kept, options.cv == "moments", n_rounds)
     with Team(options.threads) as team:
         host = _Host(cell, algorithm, team)
         measure = None if options.cv == "off" else _Measure(host, cell, options, records)
