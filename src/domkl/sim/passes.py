@@ -2,7 +2,7 @@
 
 A small one goes kernel by kernel through a stretch of rounds, and stays in cache; a large one goes
 round by round through all learners, and what it needs beside its state is a few rows a thread.
-Which of the two is measured by benchmarks/bench_scaling.py, and told in docs/scaling.md.
+Where one is better than the other, benchmarks/bench_order.py measures, and docs/scaling.md tells.
 """
 
 from collections.abc import Callable, Iterator
