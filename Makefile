@@ -26,6 +26,7 @@ soak: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py
+	$(BIN)/python benchmarks/bench_scaling.py
 	$(BIN)/python benchmarks/bench_domkrls.py --speed
 	$(BIN)/python benchmarks/bench_river.py
 	$(BIN)/python benchmarks/bench_sweep.py

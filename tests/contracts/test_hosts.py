@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import domkl
+from domkl.sim import passes
 
 ALGORITHMS = {
     "domkl": domkl.DOMKL(),
@@ -68,6 +69,54 @@ def test_compiled_rounds_equal_interpreted_ones(name, dtype):
     fast = domkl.simulate(algorithm, X, y, graphs, maps, dtype=dtype)
     slow = domkl.simulate(algorithm, X, y, graphs, maps, dtype=dtype, interpreted=True)
     assert_same(fast, slow)
+
+
+def assert_same_without_pairs(ours, theirs):
+    """Where CV is not exact, a run has no sums over pairs."""
+    for name in ("mse", "cv", "cv_error", "predictions", "theta", "weights"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), err_msg=name)
+    for name, value in ours.state._asdict().items():
+        np.testing.assert_array_equal(value, getattr(theirs.state, name), err_msg=name)
+
+
+@pytest.mark.parametrize("cv", ["off", "sampled", "moments"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["domkl", "domkl-huber", "dokl", "rff-dokl", "rff-domkl", "alone"])
+def test_passes_equal_interpreted_rounds(name, dtype, cv):
+    algorithm = ALGORITHMS[name]
+    X, y, graphs, maps = problem(algorithm, n_trials=1, n_rounds=31)
+    both = [
+        domkl.simulate(algorithm, X, y, graphs[0], maps[0], dtype=dtype, cv=cv, interpreted=is_slow)
+        for is_slow in (False, True)
+    ]
+    assert_same_without_pairs(*both)
+
+
+@pytest.mark.parametrize("n_rounds", [1, 2, 37])
+@pytest.mark.parametrize("name", ["domkl", "rff-domkl", "alone"])
+def test_every_order_gives_the_same(name, n_rounds, monkeypatch):
+    """Kernel by kernel or learner by learner, on one core or three, in stretches of any length."""
+    algorithm = ALGORITHMS[name]
+    X, y, graphs, maps = problem(algorithm, n_learners=150, n_trials=1, n_rounds=n_rounds)
+
+    def run(stretch, threads):
+        monkeypatch.setattr(passes, "STRETCH", stretch)
+        return domkl.simulate(algorithm, X, y, graphs, maps, cv="off", threads=threads)
+
+    first = run(150, 1)  # a round at a time: learner by learner
+    for stretch, threads in ((150, 3), (150 * 16, 1), (150 * 16, 3), (150 * 100, 2)):
+        assert_same_without_pairs(first, run(stretch, threads))
+
+
+@pytest.mark.parametrize("cv", ["off", "sampled"])
+@pytest.mark.parametrize("name", ["domkl", "rff-domkl"])
+def test_passes_take_an_iterator(name, cv):
+    algorithm = ALGORITHMS[name]
+    X, y, graphs, maps = problem(algorithm)
+    arrays = domkl.simulate(algorithm, X, y, graphs[0], maps[0], cv=cv)
+    rounds = zip(X, y, strict=True)
+    lazy = domkl.simulate(algorithm, rounds, None, graphs[0], maps[0], cv=cv, keep_predictions=True)
+    assert_same_without_pairs(arrays, lazy)
 
 
 @pytest.mark.parametrize("interpreted", [False, True])

@@ -11,7 +11,7 @@ moves from the center along z. A learner with no fresh sample steps to the cente
 
 import numpy as np
 
-from domkl.core.exchange import gap_row
+from domkl.core.exchange import gap_row, prefetch_rows
 from domkl.core.jit import row, sweep
 from domkl.core.losses import pull
 from domkl.core.vectors import dot, lines, shifted
@@ -91,18 +91,23 @@ def heard_dual_step(
     dual: Array,
     center: Array,
     theta: Array,
+    values: Array,
     indptr: Ints,
     indices: Ints,
     degree: Floats,
     eta_l: float,
     rho: float,
 ) -> None:
-    """`neighbor_gap`, then `dual_step`, learner by learner: what is heard stays in cache."""
-    dual, center, theta = lines(dual), lines(center), lines(theta)
+    """`neighbor_gap`, then `dual_step`, learner by learner: what is heard stays in cache.
+
+    ``values`` (N, P, D) are all learners' θ, the others' first axis may be some of them.
+    """
+    dual, center, theta, values = lines(dual), lines(center), lines(theta), lines(values)
     real = theta.dtype.type
     gap = np.empty_like(theta[0])
     for k in range(len(theta)):
-        gap_row(gap, theta, theta[k], indices[indptr[k] : indptr[k + 1]])
+        prefetch_rows(values, k + 1, indptr, indices)
+        gap_row(gap, values, theta[k], indices[indptr[k] : indptr[k + 1]])
         compliance = real(1 / (eta_l + rho * degree[k]))
         _ascend(dual[k], center[k], theta[k], gap, real(rho / 2), compliance)
 

@@ -6,6 +6,7 @@ learners are at one place.
 """
 
 from domkl.core.jit import sweep
+from domkl.core.prefetch import prefetched
 from domkl.core.vectors import (
     added,
     added_difference,
@@ -23,6 +24,7 @@ def neighbor_sum(out: Array, values: Array, indptr: Ints, indices: Ints) -> None
     out = out.reshape(len(out), -1)
     values = values.reshape(len(values), -1)
     for k in range(len(out)):
+        prefetch_rows(values, k + 4, indptr, indices)  # losses are short rows, and quickly added
         cleared(out[k])
         for edge in range(indptr[k], indptr[k + 1]):
             added(out[k], values[indices[edge]])
@@ -55,6 +57,14 @@ def gap_row(out: Array, values: Array, own: Array, neighbors: Ints) -> None:
 
 
 @sweep
+def prefetch_rows(values: Array, k: int, indptr: Ints, indices: Ints) -> None:
+    """Ask for what learner k will hear, values (N, L), while one before it is at work."""
+    if k + 1 < len(indptr):
+        for edge in range(indptr[k], indptr[k + 1]):
+            prefetched(values[indices[edge]])
+
+
+@sweep
 def weighted_mean(
     out: Array, values: Array, own: Array, indptr: Ints, indices: Ints, weight: Floats
 ) -> None:
@@ -67,6 +77,7 @@ def weighted_mean(
     own = own.reshape(len(own), -1)
     values = values.reshape(len(values), -1)
     for k in range(len(out)):
+        prefetch_rows(values, k + 1, indptr, indices)
         copied(out[k], own[k])
         for edge in range(indptr[k], indptr[k + 1]):
             share = out.dtype.type(weight[edge])

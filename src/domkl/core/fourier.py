@@ -152,25 +152,32 @@ def fourier_features(x: Floats, turns: Floats, z: Array, n_frequencies: int) -> 
     last = n_learners - 1
     n_maps, _, n_angles = turns.shape
     u = np.empty((4, n_angles))
-    sine, cosine = np.empty(n_angles, z.dtype), np.empty(n_angles, z.dtype)
+    sine, cosine = np.empty((4, n_angles), z.dtype), np.empty((4, n_angles), z.dtype)
+    scale = z.dtype.type(1 / math.sqrt(n_frequencies))
     for b in range(n_maps):
         for k in range(0, n_learners, 4):
             k1, k2, k3 = min(k + 1, last), min(k + 2, last), min(k + 3, last)
             project_four(u[0], u[1], u[2], u[3], x[k], x[k1], x[k2], x[k3], turns[b])
-            for i in range(min(4, n_learners - k)):
-                _write(u[i], sine, cosine, z[b, k + i], n_frequencies)
+            n = min(4, n_learners - k)
+            _sincos(u[:n], sine[:n], cosine[:n], scale)
+            for i in range(n):
+                _place(sine[i], cosine[i], z[b, k + i], n_frequencies)
 
 
 @sweep
-def _write(turns: Floats, sine: Array, cosine: Array, z: Array, n_frequencies: int) -> None:
-    """All kernels' sines in one long loop, then each block to its place: faster than by kernel."""
-    m = n_frequencies
-    scale = z.dtype.type(1 / math.sqrt(m))
-    if z.itemsize == 4:
-        sincos_single(turns, sine, cosine, scale)
+def _sincos(turns: Floats, sine: Array, cosine: Array, scale: Number) -> None:
+    """All learners' and kernels' sines in one long loop: faster than one by one."""
+    if sine.itemsize == 4:
+        sincos_single(turns.ravel(), sine.ravel(), cosine.ravel(), scale)
     else:
-        sincos_double(turns, sine, cosine, scale)
-    for p in range(turns.size // m):
+        sincos_double(turns.ravel(), sine.ravel(), cosine.ravel(), scale)
+
+
+@sweep
+def _place(sine: Array, cosine: Array, z: Array, n_frequencies: int) -> None:
+    """Each kernel's block to its place."""
+    m = n_frequencies
+    for p in range(sine.size // m):
         copied(z[p, :m], sine[p * m : (p + 1) * m])
         copied(z[p, m : 2 * m], cosine[p * m : (p + 1) * m])
 

@@ -93,6 +93,7 @@ def consensus_exchange(chain: Chain, indptr: Ints, indices: Ints, degree: Floats
         chain.second,
         chain.third,
         chain.theta,
+        chain.theta,
         indptr,
         indices,
         degree,

@@ -20,6 +20,12 @@ def kernel_predictions(f: Floats, theta: Array, z: Array) -> None:
 def combined_predictions(y_hat: Floats, f: Floats, theta: Array, weights: Floats, z: Array) -> None:
     """Write f_p, and Σ_p q_p f_p of eq. (14): y_hat (K,), f and weights (K, P)."""
     kernel_predictions(f, theta, z)
+    combine(y_hat, f, weights)
+
+
+@sweep
+def combine(y_hat: Floats, f: Floats, weights: Floats) -> None:
+    """Write Σ_p q_p f_p: y_hat (K,), f and weights (K, P)."""
     for k in range(len(f)):
         y_hat[k] = dot(weights[k], f[k])
 
@@ -84,12 +90,21 @@ def pair_gaps(
 
 
 @sweep
-def sampled_gaps(gaps: Floats, functions: Array, z: Array, k: Ints, other: Ints) -> None:
-    """Write (f_k(x_k) − f_ℓ(x_k))² for the named pairs: gaps, k, other (S,)."""
-    functions, z = lines(functions), lines(z)
+def sampled_gaps(
+    gaps: Floats,
+    own: Array,
+    own_weights: Floats,
+    other: Array,
+    other_weights: Floats,
+    z: Array,
+) -> None:
+    """Write (f_k(x_k) − f_ℓ(x_k))² of S pairs: gaps (S,), both θ and z_k (S, P, D), q (S, P)."""
     for i in range(len(gaps)):
-        own = dot(z[k[i]], functions[k[i]])
-        gaps[i] = (own - dot(z[k[i]], functions[other[i]])) ** 2
+        gap = 0.0
+        for p in range(z.shape[1]):
+            gap += own_weights[i, p] * dot(own[i, p], z[i, p])
+            gap -= other_weights[i, p] * dot(other[i, p], z[i, p])
+        gaps[i] = gap * gap
 
 
 @sweep

@@ -1,9 +1,10 @@
 """Edges of the named networks, as (E, 2) integer arrays."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.errors import GraphError, ParameterError
@@ -22,10 +23,10 @@ def random_edges(n_learners: int, probability: float, seed: Seed) -> Iterator[In
     n_pairs = n_learners * (n_learners - 1) // 2
     while True:
         n_edges = rng.binomial(n_pairs, probability)
-        yield _pair_of(rng.choice(n_pairs, n_edges, replace=False, shuffle=False))
+        yield pair_of(rng.choice(n_pairs, n_edges, replace=False, shuffle=False))
 
 
-def _pair_of(number: Ints) -> Ints:
+def pair_of(number: Ints) -> Ints:
     """The pair (a, b), a > b, that stands at this place in (1,0), (2,0), (2,1), (3,0), …"""
     a = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
     a -= a * (a - 1) // 2 > number  # the root of a large number may round up
@@ -137,3 +138,27 @@ def read_edges(path: Path) -> list[tuple[int, int]]:
                 ) from None
             edges.append((a, b))
     return edges
+
+
+def as_pairs(edges: Iterable[tuple[int, int]] | ArrayLike) -> Ints:
+    """Take pairs of integers, or an (E, 2) integer array, as the latter."""
+    try:
+        pairs = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        pairs = np.empty(0)
+    else:
+        if len(pairs) == 0:
+            return np.empty((0, 2), dtype=np.int64)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
+        raise GraphError(
+            "edges must be pairs of integers, or an (E, 2) integer array,"
+            f" got shape {pairs.shape} of {pairs.dtype}"
+        )
+    return pairs.astype(np.int64)
+
+
+def distinct(keys: Ints) -> Ints:
+    """Each number once, ascending; of millions, faster than NumPy's own."""
+    ordered = np.sort(keys)
+    is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]
+    return np.asarray(ordered[is_new])

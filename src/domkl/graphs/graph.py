@@ -12,15 +12,15 @@ from scipy.sparse.csgraph import connected_components
 
 from domkl import checks
 from domkl.errors import GraphError
-from domkl.graphs import generators
+from domkl.graphs import generators, random_graphs
 from domkl.typing import Floats, Ints, Seed
 
 
 class Graph:
     """An undirected network of learners 0..K−1, without self-loops.
 
-    Make one with `random`, `ring`, `path`, `star`, `grid`, `tree`, `complete`, `random_regular`,
-    `empty`, `from_edges`, `from_networkx` or `from_file`.
+    Make one with `random`, `sparse`, `random_regular`, `small_world`, `scale_free`, `ring`, `path`,
+    `star`, `grid`, `tree`, `complete`, `empty`, `from_edges`, `from_networkx` or `from_file`.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class Graph:
     def from_edges(cls, n_learners: int, edges: Iterable[tuple[int, int]] | ArrayLike) -> Self:
         """Build from pairs, or an (E, 2) integer array. Pairs given twice count once."""
         n_learners = checks.whole("n_learners", n_learners, 1)
-        pairs = _pairs(edges)
+        pairs = generators.as_pairs(edges)
         outside = pairs[((pairs < 0) | (pairs >= n_learners)).any(axis=1)]
         if len(outside):
             edge = tuple(outside[0].tolist())
@@ -48,7 +48,7 @@ class Graph:
             edge = tuple(loops[0].tolist())
             raise GraphError(f"edges must join two different nodes, got the self-loop {edge}")
         both = np.concatenate([pairs, pairs[:, ::-1]])
-        keys = np.unique(both[:, 0] * n_learners + both[:, 1])
+        keys = generators.distinct(both[:, 0] * n_learners + both[:, 1])
         counts = np.bincount(keys // n_learners, minlength=n_learners)
         return cls(np.concatenate([[0], np.cumsum(counts)]), keys % n_learners)
 
@@ -81,6 +81,49 @@ class Graph:
         return cls._drawn(
             generators.regular_edges(n_learners, degree, seed), n_learners, connected, max_draws
         )
+
+    @classmethod
+    def sparse(
+        cls, n_learners: int, mean_degree: float, *, seed: Seed, connected: bool = True
+    ) -> Self:
+        """Join pairs at random, so many that learners have this many neighbors on average.
+
+        A large one is hardly ever connected: each part is then joined to the largest, by one edge
+        more between learners drawn at random. With a mean degree of 4 that is 1 % more edges.
+        """
+        edges = random_graphs.sparse_edges(n_learners, mean_degree, seed)
+        graph = cls.from_edges(n_learners, edges)
+        if not connected or graph.is_connected:
+            return graph
+        bridges = random_graphs.bridges(graph.component, seed)
+        return cls.from_edges(n_learners, np.concatenate([edges, bridges]))
+
+    @classmethod
+    def small_world(
+        cls,
+        n_learners: int,
+        degree: int,
+        rewired: float,
+        *,
+        seed: Seed,
+        connected: bool = True,
+        max_draws: int = 1000,
+    ) -> Self:
+        """A ring of ``degree`` next neighbors, of whose edges this share leads anywhere.
+
+        The model of Watts and Strogatz; redrawn until connected.
+        """
+        draws = random_graphs.small_world_edges(n_learners, degree, rewired, seed)
+        return cls._drawn(draws, n_learners, connected, max_draws)
+
+    @classmethod
+    def scale_free(cls, n_learners: int, links: int, *, seed: Seed) -> Self:
+        """Learners come one by one and link to so many, the more likely the more links those have.
+
+        The model of Barabási and Albert, begun with ``links`` + 1 learners that all know each
+        other: always connected, and the mean degree is 2·links.
+        """
+        return cls.from_edges(n_learners, random_graphs.scale_free_edges(n_learners, links, seed))
 
     @classmethod
     def _drawn(
@@ -244,19 +287,3 @@ def disjoint_union(graphs: list[Graph]) -> Graph:
     indptr = [g.indptr[:-1] + start for g, start in zip(graphs, edges, strict=False)]
     indices = [g.indices + start for g, start in zip(graphs, learners, strict=False)]
     return Graph(np.concatenate([*indptr, edges[-1:]]), np.concatenate(indices))
-
-
-def _pairs(edges: Iterable[tuple[int, int]] | ArrayLike) -> Ints:
-    try:
-        pairs = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        pairs = np.empty(0)
-    else:
-        if len(pairs) == 0:
-            return np.empty((0, 2), dtype=np.int64)
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not np.issubdtype(pairs.dtype, np.integer):
-        raise GraphError(
-            "edges must be pairs of integers, or an (E, 2) integer array,"
-            f" got shape {pairs.shape} of {pairs.dtype}"
-        )
-    return pairs.astype(np.int64)

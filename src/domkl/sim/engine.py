@@ -1,12 +1,12 @@
 """The round loop: map, predict, measure, step, exchange, merge.
 
 `run_cell` interprets it, for any algorithm and several trials at once; `play_trial` hands whole
-stretches of it to core/rounds.py, for one trial of an algorithm that is a chain. Both call the
-same laws, and agree to the bit.
+stretches of it to core/rounds.py, for one trial of an algorithm that is a chain; sim/passes.py runs
+a network of any size in another order. All call the same laws, and agree to the bit.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,11 @@ from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.core.rounds import Map, Rows, Wires, play
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
+from domkl.sim.inputs import Stream
 from domkl.sim.measure import Disagreement
 from domkl.sim.network import Network
 from domkl.sim.records import Records
 from domkl.typing import Floats
-
-Rounds = Iterable[tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +35,7 @@ class Options:
     cv: str
     kept: tuple[str, ...]  # names in sim/records.py
     seed: int
+    threads: int = 1  # for each cell
 
 
 @dataclass
@@ -54,14 +54,15 @@ class Cell:
 def run_cell(
     cell: Cell,
     algorithm: Algorithm,
-    rounds: Rounds,
+    stream: Stream,
     options: Options,
     after_rounds: Callable[[int], None],
 ) -> None:
     """Run every round of the stream, from the cell's state or from the beginning."""
-    network, stack, first = _network(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
+    network, stack, first = network_of(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
     n_trials, n_learners = network.n_trials, network.n_learners
-    records = Records(n_trials, n_learners, options.kept, options.cv == "exact")
+    is_measured = options.cv in ("exact", "moments")
+    records = Records(n_trials, n_learners, options.kept, is_measured)
     pairs = [rng.child(options.seed, "cv", cell.first_trial + b) for b in range(n_trials)]
     disagreement = Disagreement(algorithm, network, records, options.cv, pairs)
     z, energy = first.empty(n_trials, n_learners, options.dtype)
@@ -71,7 +72,7 @@ def run_cell(
     state = cell.state
     if state is None:
         state = first_state(cell, algorithm, options.dtype)
-    for x_round, y_round in rounds:
+    for x_round, y_round in stream.rounds():
         if algorithm.uses_features:
             stack.write(x_round, z, energy)
         x_all[:], y_all[:] = x_round, y_round
@@ -90,9 +91,8 @@ def run_cell(
         state = algorithm.merge(state, network.deliver(algorithm, message), network.net)
         after_rounds(1)
     cell.state, cell.records = state, records
-    if disagreement.sampled_mean:
-        cell.sampled_mean = np.array(disagreement.sampled_mean)
-        cell.sampled_variance = np.array(disagreement.sampled_variance)
+    if options.cv == "sampled":
+        cell.sampled_mean, cell.sampled_variance = disagreement.pairs.sampled()
 
 
 def _deviation(algorithm: Algorithm, state: Any, inputs: Inputs) -> Floats:
@@ -108,12 +108,14 @@ STRETCH = 20_000  # learner-steps between two reports, some 60 ms
 def play_trial(
     cell: Cell,
     algorithm: Algorithm,
-    stream: tuple[Floats, Floats],
+    stream: Stream,
     options: Options,
     after_rounds: Callable[[int], None],
 ) -> None:
     """Run every round of X (T, K, d), y (T, K) on a cell of one trial."""
-    network, features, n_learners = _network(cell, algorithm), cell.maps[0], stream[1].shape[1]
+    assert stream.arrays is not None, "simulate plays arrays only"
+    inputs, targets = stream.arrays
+    network, features, n_learners = network_of(cell, algorithm), cell.maps[0], targets.shape[1]
     is_measured = options.cv == "exact"
     records = Records(1, n_learners, options.kept, is_measured)
     if cell.state is None:
@@ -131,10 +133,10 @@ def play_trial(
     maps = Map(features.turns[None], features.n_frequencies, features.linear)
     block = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
     per_round = n_learners * (1 + n_learners / 10 if is_measured else 1)  # CV sees all pairs
-    start, n_rounds = 0, len(stream[1])
+    start, n_rounds = 0, len(targets)
     while start < n_rounds:
         n = max(1, min(records.n_free, n_rounds - start, int(STRETCH / per_round)))
-        x, y = (values[start : start + n] for values in stream)
+        x, y = inputs[start : start + n], targets[start : start + n]
         # where CV is not measured its rows do not exist, and are not written: any will do
         names = Rows._fields if is_measured else ("predictions",) * 3
         rows = Rows(*(records.rows(name, n) for name in names))
@@ -148,13 +150,14 @@ def play_trial(
 
 def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:
     """The state before the first round."""
-    network, features = _network(cell, algorithm), cell.maps[0]
+    network, features = network_of(cell, algorithm), cell.maps[0]
     n_learners, n_edges = network.graph.n_learners, len(network.wires.indices)
     sizes = (n_learners, features.n_kernels, features.n_features, features.n_inputs)
     return algorithm.init(Sizes(*sizes, n_edges, dtype, features.n_frequencies, features.linear))
 
 
-def _network(cell: Cell, algorithm: Algorithm) -> Network:
+def network_of(cell: Cell, algorithm: Algorithm) -> Network:
+    """The cell's graphs, as the algorithm uses them."""
     return Network(cell.graphs, is_alone=isinstance(algorithm, Alone))
 
 

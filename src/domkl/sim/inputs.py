@@ -137,7 +137,7 @@ def _checked_rounds(
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise DataError(f"round {t} must be a pair (x, y), got {type(pair).__name__}")
         x = _own(checks.samples(f"x of round {t}", pair[0], "K d"))
-        y = checks.samples(f"y of round {t}", pair[1], "K")
+        y = _own(checks.samples(f"y of round {t}", pair[1], "K"))
         if x.shape != (n_learners, n_inputs) or y.shape != (n_learners,):
             raise DataError(
                 f"round {t} must hold x ({n_learners}, {n_inputs}) and y ({n_learners},),"

@@ -14,14 +14,19 @@ class Records:
     A row is written in place, so that a round costs no more than the copies. Names:
     ``predictions`` and ``targets``; ``spread``, Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial, and
     ``inside``, over the learner's component; ``gaps``, the squared discrepancy to neighbors;
-    ``deviation``, the predictions' own.
+    ``deviation``, the predictions' own. Chunks hold a multiple of ``at_once`` rounds.
     """
 
     def __init__(
-        self, n_trials: int, n_learners: int, kept: tuple[str, ...], is_measured: bool
+        self,
+        n_trials: int,
+        n_learners: int,
+        kept: tuple[str, ...],
+        is_measured: bool,
+        at_once: int = 1,
     ) -> None:
         n_rows = n_trials * n_learners
-        self._chunk = max(1, min(MOST_ROUNDS, MOST_VALUES // n_rows))
+        self._chunk = max(1, min(MOST_ROUNDS, MOST_VALUES // n_rows) // at_once) * at_once
         measured = ("spread", "inside") if is_measured else ()
         names = {"predictions", "targets", *measured, *kept}
         self._rows: dict[str, Floats] = {name: np.zeros((self._chunk, n_rows)) for name in names}

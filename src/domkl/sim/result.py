@@ -1,5 +1,6 @@
 """What a simulation gives."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -23,13 +24,13 @@ class Run:
     mse, cv : (T,)
         Running averages as the paper's text defines them, over all K learners of the graph,
         connected or not. `with_paper_start` puts MSE(1) = CV(1) = 1 in. ``cv`` is NaN when off.
-    cv_mode : "exact", "sampled" or "off"
+    cv_mode : "exact", "moments", "sampled" or "off"
     cv_error : (T,)
         Standard error of a sampled ``cv``; 0 when exact, NaN when off.
     predictions : (T, K) or None
     theta : (K, P, D) or None
-        Final θ; None for an algorithm that has none. Of the diffusion ones this is θ as the last
-        step left it; they predict with ψ, which is ``state.combined``.
+        Final θ, a view of the state's; None for an algorithm that has none. Of the diffusion ones
+        this is θ as the last step left it; they predict with ψ, which is ``state.combined``.
     weights : (K, P) or None
         Final combination of the kernels.
     loss
@@ -137,7 +138,7 @@ def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
         rounds = np.arange(1, mean.shape[1] + 1)
         return running_average(mean, axis=1), np.sqrt(running_average(variance, axis=1) / rounds)
     mean = running_average(_records(cells, "disagreement"), axis=1)
-    return mean, np.zeros_like(mean) if mode == "exact" else np.full_like(mean, np.nan)
+    return mean, np.zeros_like(mean) if mode in ("exact", "moments") else np.full_like(mean, np.nan)
 
 
 def single(run: Run) -> Run:
@@ -152,8 +153,11 @@ def single(run: Run) -> Run:
     )
 
 
-def split_state(state: Any, templates: list[Any]) -> list[Any]:
-    """Cut a state of all trials into the cells' own, copied; templates say how long each is."""
+def split_state(state: Any, templates: list[Any], is_reused: bool) -> list[Any]:
+    """Cut a state of all trials into the cells' own; templates say how long each is.
+
+    They are copies, unless it ``is_reused``.
+    """
     cut = []
     for name, values, *parts in zip(templates[0]._fields, state, *templates, strict=True):
         lengths = [len(part) for part in parts]
@@ -163,13 +167,24 @@ def split_state(state: Any, templates: list[Any]) -> list[Any]:
             raise ParameterError(
                 f"state.{name} must have shape {shape} of {dtype} for these trials, got {got}"
             )
-        cut.append([part.copy() for part in np.split(values, np.cumsum(lengths)[:-1])])
+        parts = np.split(values, np.cumsum(lengths)[:-1])
+        cut.append([_own(part) if is_reused else part.copy() for part in parts])
     return [type(state)(*parts) for parts in zip(*cut, strict=True)]
 
 
+def _own(part: Any) -> Any:
+    """As it is where it can be written to, contiguous; else a copy."""
+    return np.require(part, requirements=["C", "W"])
+
+
 def _joined_state(states: list[Any]) -> Any:
-    joined = (np.concatenate(parts) for parts in zip(*states, strict=True))
+    joined = (_joined(parts) for parts in zip(*states, strict=True))
     return type(states[0])(*joined)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """All in one array; one alone is not copied, a large network's state is most of the memory."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _records(cells: list[Cell], what: str) -> Floats:
@@ -180,13 +195,13 @@ def _records(cells: list[Cell], what: str) -> Floats:
 def _kept(cells: list[Cell], name: str) -> Any:
     """(all trials, T, K), or None."""
     parts = [cell.records.kept(name) for cell in cells if cell.records is not None]
-    return None if parts[0] is None else np.concatenate(parts)  # type: ignore[arg-type]
+    return None if parts[0] is None else _joined(parts)
 
 
 def _final(parts: list[Any], n_learners: int) -> Any:
     if parts[0] is None:
         return None
-    joined = np.concatenate(parts)
+    joined = _joined(parts)
     return joined.reshape(-1, n_learners, *joined.shape[1:])
 
 

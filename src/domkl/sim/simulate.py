@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike
 from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
+from domkl.core.passes import FAMILIES
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.sim.crew import available_cores, run_all
 from domkl.sim.engine import Cell, Options, first_state, play_trial, run_cell
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
+from domkl.sim.passes import play_network
 from domkl.sim.result import Run, collect, single, split_state
 from domkl.typing import Real
 
@@ -22,6 +24,7 @@ EXACT_CV_UP_TO = 1000
 CELL_BYTES = 4_000_000
 
 Progress = Callable[[int, int | None], None]
+Host = Callable[[Cell, Algorithm, Stream, Options, Callable[[int], None]], None]
 
 
 def simulate(
@@ -37,6 +40,7 @@ def simulate(
     deviation: bool = False,
     keep_predictions: bool | None = None,
     state: Any = None,
+    reuse_state: bool = False,
     threads: int | None = None,
     progress: Progress | None = None,
     seed: int = 0,
@@ -57,8 +61,10 @@ def simulate(
         A list runs as many trials at once, on the same stream; results gain a leading trial axis.
     features : RandomFeatures, or a list of them
         One graph or one map may be given for all trials of the other's list.
-    cv : "exact", "sampled" or "off"
-        By default exact up to 1000 learners, sampled above.
+    cv : "exact", "moments", "sampled" or "off"
+        Over all pairs, O(K²); the same from mean and covariance of the learners' parameters,
+        O(K·(PD)²); over 1000 pairs a round, with its standard error. By default exact up to 1000
+        learners, sampled above.
     dtype : "float64" or "float32"
         The type of the state. Losses, weights and metrics are float64 always.
     discrepancy : bool
@@ -69,9 +75,12 @@ def simulate(
         Keep predictions and per-learner curves; by default with arrays, not with an iterator.
     state
         Go on from ``run.state`` of an earlier run.
+    reuse_state : bool
+        Write into the arrays of ``state`` instead of a copy: for those that fit in memory once.
     threads : int
-        Cores to use, all by default. The result does not depend on it. Trials are what is shared
-        out: one trial, and all trials of an iterator, run on one core.
+        Cores to use, all by default. The result does not depend on it. Trials are shared out, and
+        the learners or kernels of one trial where the algorithm allows, docs/scaling.md; several
+        trials of an iterator run on one core.
     progress : callable
         Called now and then with the rounds done and the rounds to do, over all trials; the latter
         is None with an iterator.
@@ -100,19 +109,17 @@ def simulate(
     extra = ("gaps",) * discrepancy + ("deviation",) * deviation
     options = replace(options, kept=options.kept + extra)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
-    is_chain = not interpreted and _is_chain(algorithm, trials, stream, options)
-    cells = _cells(trials, _n_cells(trials, stream, options, threads, is_chain))
+    play = run_cell if interpreted else _host(algorithm, trials, stream, options)
+    cells = _cells(trials, _n_cells(trials, stream, options, threads, play is not run_cell))
+    options = replace(options, threads=max(1, threads // len(cells)))
     if state is not None:
-        _resume(cells, algorithm, state, options)
+        _resume(cells, algorithm, state, options, reuse_state)
 
     def job(cell: Cell, after_rounds: Callable[[int], None]) -> None:
         def report(n: int) -> None:
             after_rounds(n * len(cell.graphs))
 
-        if is_chain and stream.arrays is not None:
-            play_trial(cell, algorithm, stream.arrays, options, report)
-        else:
-            run_cell(cell, algorithm, stream.rounds(), options, report)
+        play(cell, algorithm, stream, options, report)
 
     n_rounds = stream.n_rounds
     total = None if n_rounds is None else n_rounds * len(trials.graphs)
@@ -134,32 +141,39 @@ def _options(
     n_learners = trials.graphs[0].n_learners
     if cv is None:
         cv = "exact" if n_learners <= EXACT_CV_UP_TO else "sampled"
-    checks.choice("cv", cv, ("exact", "sampled", "off"))
+    checks.choice("cv", cv, ("exact", "moments", "sampled", "off"))
     checks.choice("dtype", dtype, ("float64", "float32"))
     if cv == "sampled" and n_learners == 1:
         cv = "exact"  # there is no pair to draw
     keep = stream.arrays is not None if keep_predictions is None else keep_predictions
     kept: tuple[str, ...] = ("predictions", "targets") if keep else ()
-    kept += ("spread", "inside") if keep and cv == "exact" else ()
+    kept += ("spread", "inside") if keep and cv in ("exact", "moments") else ()
     return Options(np.dtype(dtype), cv, kept, seed)
 
 
-def _is_chain(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> bool:
-    """Whether compiled rounds will do: a chain, arrays, and nothing measured but an exact cv."""
-    if stream.arrays is None or options.cv == "sampled":
-        return False
+def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> Host:
+    """Who runs a cell: compiled passes or rounds where they do all that is asked for."""
     if {"gaps", "deviation"} & set(options.kept):
-        return False
+        return run_cell
     smallest = Cell([Graph.empty(1)], trials.maps[:1])
-    return algorithm.chain(first_state(smallest, algorithm, options.dtype)) is not None
+    chain = algorithm.chain(first_state(smallest, algorithm, options.dtype))
+    if chain is None or (stream.arrays is None and len(trials.graphs) > 1):
+        return run_cell
+    if options.cv != "exact" and chain.family in FAMILIES:
+        return play_network
+    if options.cv in ("exact", "off") and stream.arrays is not None:
+        return play_trial
+    return run_cell
 
 
-def _n_cells(trials: Trials, stream: Stream, options: Options, threads: int, is_chain: bool) -> int:
+def _n_cells(
+    trials: Trials, stream: Stream, options: Options, threads: int, is_compiled: bool
+) -> int:
     """One trial each, where rounds are compiled; one for all, where the stream comes only once.
 
     Else cells small enough for a core's cache, large enough for its calls, even for the threads.
     """
-    if is_chain:
+    if is_compiled:
         return len(trials.graphs)
     if stream.arrays is None:
         return 1
@@ -178,12 +192,14 @@ def _cells(trials: Trials, n_cells: int) -> list[Cell]:
     ]
 
 
-def _resume(cells: list[Cell], algorithm: Algorithm, state: Any, options: Options) -> None:
+def _resume(
+    cells: list[Cell], algorithm: Algorithm, state: Any, options: Options, is_reused: bool
+) -> None:
     templates = [first_state(cell, algorithm, options.dtype) for cell in cells]
     if type(state) is not type(templates[0]):
         raise ParameterError(
             f"state must come from a run of {type(algorithm).__name__},"
             f" got {type(state).__module__}.{type(state).__name__}"
         )
-    for cell, part in zip(cells, split_state(state, templates), strict=True):
+    for cell, part in zip(cells, split_state(state, templates, is_reused), strict=True):
         cell.state = part

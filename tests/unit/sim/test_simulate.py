@@ -50,6 +50,51 @@ def test_a_sampled_cv_is_near_the_exact_one_and_says_how_near():
     assert other.cv[-1] != sampled.cv[-1]
 
 
+def test_moments_are_the_exact_cv():
+    for graph in (GRAPH, domkl.Graph.from_edges(6, [(0, 1), (1, 2), (3, 4)])):
+        exact = domkl.simulate(domkl.DOMKL(), X, Y, graph, FEATURES, cv="exact")
+        ours = domkl.simulate(domkl.DOMKL(), X, Y, graph, FEATURES, cv="moments")
+        assert (ours.cv_mode, ours.cv_error[-1]) == ("moments", 0)
+        for name in ("cv", "learner_cv", "component_cv"):
+            np.testing.assert_allclose(getattr(ours, name), getattr(exact, name), rtol=1e-9)
+
+
+def test_moments_serve_components_larger_than_the_functions():
+    """Above P·D = 4 parameters a component has moments of its own."""
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank([1.0]), 2, 2, seed=1)
+    graph = domkl.Graph.from_edges(6, [(0, 1), (1, 2), (2, 3), (3, 4)])
+    both = [
+        domkl.simulate(domkl.DOMKL(), X, Y, graph, features, cv=c) for c in ("exact", "moments")
+    ]
+    np.testing.assert_allclose(both[1].component_cv, both[0].component_cv, rtol=1e-9, atol=1e-15)
+
+
+def test_moments_keep_their_digits_where_learners_nearly_agree():
+    """The duals are stiff and the common label large: uncentred, float32 would be percents off."""
+    algorithm = domkl.DOMKL(rho=200.0)
+    call = algorithm, X, Y + 100, domkl.Graph.complete(6), FEATURES
+    exact = domkl.simulate(*call, cv="exact")
+    ours = domkl.simulate(*call, cv="moments", dtype="float32")
+    np.testing.assert_allclose(ours.cv[1:], exact.cv[1:], rtol=1e-3)
+
+
+def test_one_network_is_not_copied():
+    run = domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, cv="off")
+    assert np.shares_memory(run.theta, run.state.theta)
+    assert np.shares_memory(run.weights, run.state.weights)
+
+
+@pytest.mark.parametrize("cv", ["exact", "off"])
+def test_a_state_can_be_reused(cv):
+    run = domkl.simulate(domkl.DOMKL(), X[:9], Y[:9], GRAPH, FEATURES, cv=cv)
+    call = domkl.DOMKL(), X[9:], Y[9:], GRAPH, FEATURES
+    copied = domkl.simulate(*call, cv=cv, state=run.state)
+    assert not np.shares_memory(copied.theta, run.theta)
+    reused = domkl.simulate(*call, cv=cv, state=run.state, reuse_state=True)
+    assert np.shares_memory(reused.theta, run.theta)
+    np.testing.assert_array_equal(reused.theta, copied.theta)
+
+
 def test_the_standard_error_is_the_spread_over_seeds():
     """60 seeds estimate a standard deviation to 9 %; 40 % off fails by chance below 1e-5."""
     call = domkl.DOMKL(), X[:6], Y[:6], GRAPH, FEATURES
@@ -177,7 +222,7 @@ def with_value(array, value):
             domkl.ParameterError,
             "rho must be in .* for float32, got 1e",
         ),
-        ({"cv": "none"}, domkl.ParameterError, "cv must be one of exact, sampled, off"),
+        ({"cv": "none"}, domkl.ParameterError, "cv must be one of exact, moments, sampled, off"),
         ({"dtype": "float16"}, domkl.ParameterError, "dtype must be one of float64, float32"),
         ({"threads": 0}, domkl.ParameterError, "threads must be an integer >= 1, got 0"),
         ({"state": (1, 2)}, domkl.ParameterError, "state must come from a run of DOMKL"),
