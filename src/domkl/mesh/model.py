@@ -122,7 +122,6 @@ class Model:
         """A scaled squared error in the target's own units, squared."""
         return mean_square * (self.target.high - self.target.low) ** 2
 
-
     @cached_property
     def _input_bounds(self) -> tuple[Floats, Floats]:
         return _bounds(self.inputs)
