@@ -195,7 +195,7 @@ def test_the_protocol_page_agrees_with_the_code():
     assert sum(sizes) == wire.HEADER.size
     kinds = re.findall(r"^\| ([A-Z]+) \| (\d) \|", frames, re.MULTILINE)
     assert kinds == [(kind.name, str(kind.value)) for kind in wire.Kind]
-    for number in (wire.VERSION, wire.MAX_NAME, wire.MAX_TEXT, wire.OPEN, wire.IDLE):
+    for number in (wire.VERSION, wire.MAX_NAME, wire.MAX_TEXT, wire.OPEN, wire.IDLE, wire.HASTE):
         assert re.search(rf"\b{number}\b", frames)
     assert (wire.MAX_SIZE, wire.MAX_LOSS) == (1e6, 1e15)  # as written there
     assert f"number of neighbors ({wire.DEGREE.size} bytes)" in frames

@@ -9,7 +9,8 @@ The rules of this file:
   else the newest that was heard. Gaps of the latter are taken back at once from what sums up gaps:
   only completed exchanges stay there, each once and at both ends the same (edge.py).
 - An exchange completed between steps goes there directly.
-- A neighbor that made a round wait is not waited for again until it has caught up.
+- A neighbor that made a round wait is not waited for again until it has caught up; one with samples
+  waiting makes haste: those without follow it at once.
 - Nothing that a neighbor sends is trusted: what is not heeded is counted, with its reason.
 """
 
@@ -39,7 +40,7 @@ from domkl.mesh.links import Links
 from domkl.mesh.measures import Measures
 from domkl.mesh.model import Model
 from domkl.mesh.timing import Timing as Timing
-from domkl.mesh.wire import IDLE, Kind, Offer
+from domkl.mesh.wire import HASTE, IDLE, MOST_HASTE, Kind, Offer
 from domkl.typing import Floats
 
 
@@ -191,25 +192,26 @@ class Protocol:
         self.learned = sample.number
         self._is_following = False
         message = self.learner.local_step(inputs, prediction, np.array([sample.y]))[1]
-        self._offer(message, 0, now)
+        self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
 
     def _follow(self, now: float) -> bool:
         """Step without a sample, if a neighbor has waited long enough for an offer."""
         wanted = [edge for edge in self.links.opened if edge.is_wanted]
         if not wanted or self._is_gated(now):
             return False
-        is_led = any(edge.ahead is not None and not edge.ahead.is_idle for edge in wanted)
-        pause = 0.0 if self._is_following and is_led else self.timing.idle_after
+        ahead = [edge.ahead for edge in wanted if edge.ahead is not None]
+        haste = max(offer.haste for offer in ahead)
+        is_led = self._is_following and not all(offer.is_idle for offer in ahead)
         is_lockstep = self.mode == "lockstep"  # then a sample may be under way, everywhere
         since = min(edge.came for edge in wanted) if is_lockstep else self._stepped
-        if now - since < pause:
+        if not haste and not is_led and now - since < self.timing.idle_after:
             return False
         message = self.learner.idle_step()
         if message is None:
             return False
         self._is_following = True
         self.measures.n_idle += 1
-        self._offer(message, IDLE, now)
+        self._offer(message, IDLE + HASTE * max(haste - 1, 0), now)
         return True
 
     def _offer(self, message: Any, flags: int, now: float) -> None:

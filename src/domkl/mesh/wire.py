@@ -10,7 +10,7 @@ it; both together are the edge's epoch. What is in the payload depends on the ki
 
     HELLO   the parts of the sender's model as JSON; flag 1: its end of the edge is open
     OFFER   the sender's number of neighbors, then its message, as `Layout` says; flag 2: it had no
-            sample
+            sample; from flag 16 on, a number: there are more samples waiting, so many steps away
     ASK     nothing: send offer ``round`` again
     ALIVE   nothing
     REFUSE  why, as text
@@ -43,6 +43,8 @@ MAX_SIZE = 1e6
 MAX_LOSS = 1e15
 DEGREE = struct.Struct("<Q")
 OPEN, IDLE = 1, 2  # flags
+#: of an offer, above the flags: for so many steps from one learner to the next, answer at once
+HASTE, MOST_HASTE = 16, 15
 #: after a name of so many bytes: numbers in the payload lie where processors like them
 PADS = [bytes(-(HEADER.size + n) % 8) for n in range(256)]
 
@@ -141,6 +143,7 @@ class Offer(NamedTuple):
     degree: int
     fields: dict[str, NDArray[Any]]  # each with one row
     is_idle: bool = False
+    haste: int = 0
 
 
 class Layout:
@@ -191,4 +194,6 @@ class Layout:
                 limit, low, high = self._limits[field], rows.min(), rows.max()
                 rule = f"finite and at most {limit:g} in size"
                 raise WireError(f"{field} must be {rule}, got {low:.3g} .. {high:.3g}")
-        return offer if not frame.flags & IDLE else offer._replace(is_idle=True)
+        if frame.flags:
+            return offer._replace(is_idle=bool(frame.flags & IDLE), haste=frame.flags // HASTE)
+        return offer

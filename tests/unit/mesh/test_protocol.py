@@ -182,6 +182,23 @@ def test_a_learner_without_data_follows_the_networks_function(model_of, talk, na
     assert errors[2] < 0.05 * np.mean(target**2)  # what one errs that heard nothing
 
 
+def test_a_backlog_is_caught_up_in_lockstep(model_of, talk):
+    model = model_of()
+    options = {"incarnation": 1, "measures_alone": False}
+    line = {"a": ["b"], "b": ["a", "c"], "c": ["b"]}
+    story = talk([Protocol(name, model, near, **options) for name, near in line.items()])
+    story.meet()
+    for _ in range(40):
+        story.learn("a")
+    story.deliver()
+    story.tick(3 * Timing().idle_after)  # the first offer knew of no backlog: two waits
+    assert story.all["a"].n_queued == 0  # its neighbors have no samples, and did not make it wait
+    n_steps = story.all["c"].measures.n_idle
+    assert n_steps >= 39  # whoever is further away was asked for haste, too
+    story.tick(10 * Timing().idle_after)
+    assert story.all["c"].measures.n_idle < n_steps + 60  # and calmed down again
+
+
 # membership
 
 
