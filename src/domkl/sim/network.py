@@ -20,9 +20,7 @@ class Network:
     is heard comes from the other places too.
     """
 
-    def __init__(
-        self, graphs: list[Graph], *, is_alone: bool, place: Place | None = None
-    ) -> None:
+    def __init__(self, graphs: list[Graph], *, is_alone: bool, place: Place | None = None) -> None:
         self.n_trials = len(graphs)
         self.n_learners = graphs[0].n_learners  # of one trial
         self.graph = disjoint_union(graphs)

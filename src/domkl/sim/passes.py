@@ -194,9 +194,7 @@ class _Measure:
             component = self._host.wires.component
             inside = self._records.row("inside") if self._is_kept else None
             spread = self._records.row("spread")
-            by_moments(
-                spread, inside, self._host.functions, inputs, component, self._host.total
-            )
+            by_moments(spread, inside, self._host.functions, inputs, component, self._host.total)
 
 
 def _map(features: RandomFeatures, first: int, n_kernels: int) -> Map:

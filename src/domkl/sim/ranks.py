@@ -141,3 +141,4 @@ def stop_together(comm: Any) -> Iterator[None]:
             flush=True,
         )
         comm.Abort(1)
+        raise  # until the signal comes

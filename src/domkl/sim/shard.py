@@ -7,6 +7,7 @@ that sums come out as if there were one place, to the bit.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -86,10 +87,10 @@ def shard_of(graph: Graph, part: Ints, here: int) -> Shard:
     indices[is_far] = row[np.searchsorted(far, neighbors[is_far])]
     halo = far[order]
     parts, starts = np.unique(part[halo], return_index=True)
-    stops = [*starts[1:], len(halo)]
+    bounds = len(learners) + np.append(starts, len(halo))
     receives = [
-        (int(p), slice(len(learners) + int(start), len(learners) + int(stop)))
-        for p, start, stop in zip(parts, starts, stops, strict=True)
+        (int(p), slice(int(start), int(stop)))
+        for p, (start, stop) in zip(parts, pairwise(bounds), strict=True)
     ]
     sends = [(int(p), np.unique(source[owner == p])) for p in parts]  # edges go both ways
     weight = metropolis_weights(degree[source], graph.degree[neighbors])
