@@ -19,6 +19,8 @@ from domkl.typing import Array, Floats
 
 T = TypeVar("T")
 
+PAUSE = 1.0  # seconds between an error's message and the end: mpiexec drops what it has not read
+
 
 def world() -> Any:
     """All ranks that mpiexec started."""
@@ -140,5 +142,6 @@ def stop_together(comm: Any) -> Iterator[None]:
             file=sys.stderr,
             flush=True,
         )
+        time.sleep(PAUSE)
         comm.Abort(1)
         raise  # until the signal comes

@@ -13,7 +13,7 @@ import domkl
 
 SCRIPT = Path(__file__).with_name("sharded_ranks.py")
 MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
-WAIT = 300  # seconds, for all ranks to end
+WAIT = 600  # seconds, for all ranks to end, should they have to compile
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,15 +36,24 @@ def load_case():
     return module
 
 
-@pytest.mark.parametrize("n_ranks", [1, 2, 4])
-def test_ranks_equal_one_process(n_ranks, tmp_path):
+@pytest.fixture(scope="module", autouse=True)
+def in_one_process():
+    """Every algorithm's run; and what ranks would else compile all at once is compiled."""
+    ranks = load_case()
+    return {
+        name: domkl.simulate(
+            algorithm, *ranks.problem(algorithm), **{"cv": "off", "threads": 1, **options}
+        )
+        for name, (algorithm, options) in ranks.ALGORITHMS.items()
+    }
+
+
+@pytest.mark.parametrize("n_ranks", [2, 4])
+def test_ranks_equal_one_process(n_ranks, in_one_process, tmp_path):
     """States and predictions to the bit, wherever a learner is; curves to rounding."""
     done = run_ranks(n_ranks, "equal", tmp_path)
     assert done.returncode == 0, done.stderr
-    ranks = load_case()
-    for name, (algorithm, options) in ranks.ALGORITHMS.items():
-        X, y, graph, features = ranks.problem(algorithm)
-        one = domkl.simulate(algorithm, X, y, graph, features, **{"cv": "off", **options})
+    for name, one in in_one_process.items():
         parts = [np.load(tmp_path / f"{name} {rank}.npz") for rank in range(n_ranks)]
         assert sorted(np.concatenate([part["learners"] for part in parts])) == list(range(41))
         for part in parts:
@@ -60,7 +69,7 @@ def test_ranks_equal_one_process(n_ranks, tmp_path):
 def test_what_cannot_be_run_is_refused_on_all_ranks(tmp_path):
     done = run_ranks(2, "refused", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split("\n"))[1:] == ["rank 0 refused 12", "rank 1 refused 12"]
+    assert done.stdout.count("refused 12") == 2
 
 
 @pytest.mark.parametrize(
@@ -68,7 +77,7 @@ def test_what_cannot_be_run_is_refused_on_all_ranks(tmp_path):
     [
         ("raises", "domkl: rank 1 of 3: OSError: the sensor is gone; all ranks are stopped"),
         ("ends", "must have equally many rounds on all ranks, got none for round 17 on 1 of 3"),
-        ("killed", "KILLED BY SIGNAL: 9"),
+        ("killed", "signal 9"),
     ],
 )
 def test_a_rank_that_dies_ends_all_and_loses_no_kept_round(how, said, tmp_path):
