@@ -1,6 +1,7 @@
 # make run    set up .venv and run the main job
 # make test   set up .venv with everything; lint, type-check, test
-# make bench  set up .venv with everything; print speed as ratios against C, NumPy, DOMKL and River
+# make bench  set up .venv with everything; print speed as ratios against C, NumPy, DOMKL and River,
+#             and how it grows with learners and MPI ranks
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -23,6 +24,7 @@ types: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py
 	$(BIN)/python benchmarks/bench_scaling.py
+	$(BIN)/python benchmarks/bench_mpi.py
 	$(BIN)/python benchmarks/bench_domkrls.py --speed
 	$(BIN)/python benchmarks/bench_river.py
 

@@ -5,12 +5,13 @@
 DOMKL, P = 17, M = 50, d = 5, float32, CV off; one thread a rank, and one in the single process.
 `best` is the fastest round: what else runs on the machine can only add. `CPU` is that of rank 0 in
 the median round, the spinning of MPI while it waits included; `exchange` is the mean of all rounds,
-on the rank that waits the least.
+on the rank that waits the least. No ranks is `simulate` in one process.
 The ranks are started with the mpiexec next to this Python, or else with the first on the path.
 """
 
 import argparse
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -64,6 +65,10 @@ class Clock:
         }
 
 
+def peak_mib():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def features():
     bank = domkl.gaussian_bank(np.logspace(-2, 2, P))
     return domkl.RandomFeatures.draw(bank, D_IN, M, seed=0)
@@ -76,7 +81,7 @@ def one_process(name, n_learners, n_rounds):
     clock = Clock(n_rounds, n_learners)
     graph = graph_of(name, n_learners)
     domkl.simulate(domkl.DOMKL(), clock, None, graph, features(), **OPTIONS)
-    return clock.figures()
+    return clock.figures() | {"peak_mib": peak_mib()}
 
 
 def one_rank(name, n_learners, n_rounds):
@@ -94,10 +99,11 @@ def one_rank(name, n_learners, n_rounds):
     run = simulate_sharded(domkl.DOMKL(), stream, None, graph, features(), **OPTIONS)
     seconds = WORLD.allgather(run.exchange_seconds)
     n_bytes = WORLD.allgather(run.halo_bytes)
+    peak = WORLD.allgather(peak_mib())
     if WORLD.rank == 0:
         found = clocks[0].figures()
         found |= {"exchange_ms": 1e3 * min(seconds) / n_rounds, "sent_bytes": max(n_bytes)}
-        found |= {"cut": run.cut.edges / graph.n_edges, "rows": run.cut.rows}
+        found |= {"cut": run.cut.edges / graph.n_edges, "rows": run.cut.rows, "peak_mib": max(peak)}
         print(json.dumps(found), flush=True)
 
 
@@ -108,6 +114,19 @@ def in_ranks(n_ranks, name, n_learners, n_rounds):
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def show(row, one, n_learners):
+    exchange = " " * 39
+    if row["ranks"]:
+        exchange = f"{row['exchange_ms']:10.1f} {row['sent_bytes'] / 1e6:8.1f} {row['cut']:5.2f}"
+        exchange += f" {row['rows'] / n_learners:13.2f}"
+    print(
+        f"{row['graph']:6s} {row['ranks'] or 'none':>5} {row['best_ms']:5.0f}"
+        f" {row['median_ms']:7.0f}"
+        f" {row['cpu_ms']:5.0f} {row['best_ms'] / one:7.2f}{exchange} {row['peak_mib']:9.0f}",
+        flush=True,
+    )
 
 
 def main():
@@ -128,27 +147,17 @@ def main():
         return 0
     print(f"DOMKL, K = {n_learners}, P = {P}, M = {M}, float32; milliseconds per round\n")
     print(
-        "graph  where          best  median     CPU   to one  exchange  MB/rank  cut  rows/learner"
+        "graph  ranks  best  median   CPU  to one  exchange  MB sent   cut  rows/learner  peak MiB"
     )
     found = []
     for name in ("sparse", "small", "grid"):
-        one = one_process(name, n_learners, options.rounds)
-        found.append({"graph": name, "ranks": 0} | one)
-        print(
-            f"{name:6s} one process {one['best_ms']:7.1f} {one['median_ms']:7.1f}"
-            f" {one['cpu_ms']:7.1f}    1.00",
-            flush=True,
-        )
+        found.append({"graph": name, "ranks": 0} | one_process(name, n_learners, options.rounds))
+        one = found[-1]["best_ms"]
+        show(found[-1], one, n_learners)
         for n_ranks in options.ranks:
             row = in_ranks(n_ranks, name, n_learners, options.rounds)
             found.append({"graph": name, "ranks": n_ranks} | row)
-            print(
-                f"{name:6s} {n_ranks} rank(s)   {row['best_ms']:7.1f} {row['median_ms']:7.1f}"
-                f" {row['cpu_ms']:7.1f} {row['best_ms'] / one['best_ms']:7.2f}"
-                f" {row['exchange_ms']:9.1f} {row['sent_bytes'] / 1e6:8.1f} {row['cut']:4.2f}"
-                f" {row['rows'] / n_learners:13.2f}",
-                flush=True,
-            )
+            show(found[-1], one, n_learners)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")
     return 0

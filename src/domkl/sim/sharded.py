@@ -5,7 +5,7 @@ The rounds are those of `simulate`, by the same hosts; this module says who has 
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from domkl.algorithms.baselines import Alone
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
-from domkl.graphs.partition import Cut, cut_of, partition
+from domkl.graphs.partition import Cut, partition
 from domkl.sim.engine import Cell, Options
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
 from domkl.sim.kept import Kept
 from domkl.sim.ranks import Halo, agreed, check_equal, in_step, stop_together, summed, world
-from domkl.sim.shard import Place, shard_of
+from domkl.sim.shard import Place, Shard, shard_of
 from domkl.sim.shard_rounds import Rounds
 from domkl.typing import Array, Floats, Ints, Real
 
@@ -48,7 +48,7 @@ class ShardRun:
     part : (K,)
         The rank of every learner.
     cut : Cut
-        What the partition costs.
+        What the partition costs: edges between ranks, rows sent each round, the largest rank.
     halo_bytes : int
         Sent by this rank each round.
     exchange_seconds : float
@@ -158,7 +158,7 @@ def simulate_sharded(
         theta=getattr(rounds.state, "theta", None),
         state=rounds.state,
         part=ranks,
-        cut=cut_of(graph, ranks),
+        cut=_cut(comm, shard),
         halo_bytes=halo.n_bytes,
         exchange_seconds=halo.seconds,
     )
@@ -192,9 +192,11 @@ def _checked(
 
 
 def _fingerprint(algorithm: Algorithm, graph: Graph, features: RandomFeatures, dtype: str) -> str:
-    digest = hashlib.sha256(f"{algorithm!r} {features.fingerprint} {dtype}".encode())
-    digest.update(graph.indptr.tobytes())
-    digest.update(graph.indices.tobytes())
+    kind = type(algorithm)
+    name = repr(algorithm) if is_dataclass(algorithm) else f"{kind.__module__}.{kind.__qualname__}"
+    digest = hashlib.sha256(f"{name} {features.fingerprint} {dtype}".encode())
+    digest.update(graph.indptr.data)
+    digest.update(graph.indices.data)
     return digest.hexdigest()[:16]
 
 
@@ -218,6 +220,14 @@ def _ranks(comm: Any, graph: Graph, part: ArrayLike | None) -> Ints:
     ranks = agreed(comm, found)
     comm.Bcast(ranks)
     return ranks
+
+
+def _cut(comm: Any, shard: Shard) -> Cut:
+    """As `cut_of` the whole graph, from the shards."""
+    n_far = int((shard.indices >= shard.n_learners).sum())
+    n_sent = sum(len(rows) for _, rows in shard.sends)
+    far, sent, sizes = zip(*comm.allgather((n_far, n_sent, shard.n_learners)), strict=True)
+    return Cut(sum(far) // 2, sum(sent), max(sizes))
 
 
 def _stream(X: Any, y: Any, n_learners: int, cell: Cell, algorithm: Algorithm) -> Stream:
