@@ -35,6 +35,11 @@ class Rounds:
         self._play = play_network if is_compiled else run_cell
         n_rows = self._shard.n_rows if is_compiled else self._shard.n_learners
         cell.state = self._first_state(n_rows)
+        if options.cv != "off" and algorithm.function(cell.state) is None:
+            raise ParameterError(
+                f"cv must be 'off' for {type(algorithm).__name__}, which has no function(),"
+                f" got {options.cv!r}"
+            )
         if state is not None:
             self._put(state)
         self.n_rounds = 0

@@ -124,6 +124,7 @@ def simulate_sharded(
         graph = Graph.empty(graph.n_learners)
     fingerprint = _fingerprint(algorithm, graph, features, dtype)
     check_equal(comm, "algorithm, graph, features and dtype", fingerprint)
+    check_equal(comm, "cv, every and whether there is a folder", f"{cv}, {every}, {bool(folder)}")
     ranks = _ranks(comm, graph, part)
     shard = shard_of(graph, ranks, comm.rank)
     halo = Halo(shard, comm)
@@ -139,7 +140,9 @@ def simulate_sharded(
     rounds = agreed(comm, made)
     stream = agreed(comm, lambda: _stream(X, y, graph.n_learners, cell, algorithm))
     check_equal(comm, "number of rounds", str(stream.n_rounds))
-    files = agreed(comm, lambda: _files(folder, every, keep_predictions, comm, fingerprint, ranks))
+    files = agreed(
+        comm, lambda: _files(folder, every, keep_predictions, comm, fingerprint + cv, ranks)
+    )
     if files is not None:
         rounds.go_on(comm, files)
     with stop_together(comm):
@@ -184,8 +187,6 @@ def _checked(
                 f"algorithm must hear its neighbors only, got {type(algorithm).__name__}, whose"
                 f" {field} is delivered by {delivery!r}; use simulate"
             )
-    if cv == "moments" and not algorithm.uses_features:
-        raise ParameterError(f"cv must be 'off' for {type(algorithm).__name__}, got 'moments'")
     if n_ranks > graph.n_learners:
         raise GraphError(f"graph must have a learner for each of {n_ranks} ranks, got {graph!r}")
     return trials

@@ -92,6 +92,8 @@ def refused(folder):
             "graph": domkl.Graph.tree(41),
         },
         "cv must be one of off, moments": {"cv": "sampled"},
+        "cv must be 'off' for LinearRLS": {"algorithm": domkl.LinearRLS(), "cv": "moments"},
+        "whether there is a folder must be the same": {"folder": folder if WORLD.rank else None},
         "graph must have a learner for each": {"graph": domkl.Graph.empty(1)},
         "part must give learners to each": {"part": np.zeros(41, dtype=int)},
         "number of rounds must be the same on all ranks": {"X": bad_on_one, "y": None},

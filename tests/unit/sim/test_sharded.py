@@ -69,7 +69,7 @@ def test_ranks_equal_one_process(n_ranks, in_one_process, tmp_path):
 def test_what_cannot_be_run_is_refused_on_all_ranks(tmp_path):
     done = run_ranks(2, "refused", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("refused 12") == 2
+    assert done.stdout.count("refused 14") == 2
 
 
 @pytest.mark.parametrize(
