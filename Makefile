@@ -1,7 +1,8 @@
 # make run    set up .venv and run the main job
 # make test   set up .venv with everything; lint, type-check, test
 # make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
-# make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes
+# make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes,
+#             and how it grows with learners, MPI ranks and nodes of a mesh
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -27,9 +28,12 @@ soak: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py
 	$(BIN)/python benchmarks/bench_scaling.py
+	$(BIN)/python benchmarks/bench_mpi.py
 	$(BIN)/python benchmarks/bench_domkrls.py --speed
 	$(BIN)/python benchmarks/bench_river.py
 	$(BIN)/python benchmarks/bench_sweep.py
+	$(BIN)/python benchmarks/bench_node.py
+	$(BIN)/python benchmarks/bench_mesh.py
 
 clean:
 	rm -rf $(VENV) domkl-out

@@ -14,9 +14,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pymetis
 
 import domkl
+from domkl.graphs.metis import metis_parts
+from domkl.graphs.partition import blocks, cut_of
 
 ROW = 17 * (100 * 4 + 8)  # bytes: theta in float32 and the losses in float64, P = 17, M = 50
 
@@ -32,22 +33,18 @@ def graphs(n_learners):
 
 
 def partitions(graph, n_parts):
-    adjacency = pymetis.CSRAdjacency(graph.indptr, graph.indices)
     start = time.process_time()
-    _, part = pymetis.part_graph(n_parts, adjacency=adjacency)
-    yield "METIS", np.asarray(part), time.process_time() - start
-    k = np.arange(graph.n_learners)
-    yield "blocks", k * n_parts // graph.n_learners, 0.0
+    part = metis_parts(graph, n_parts)
+    yield "METIS", part, time.process_time() - start
+    yield "blocks", blocks(graph.n_learners, n_parts), 0.0
     yield "random", np.random.default_rng(0).integers(0, n_parts, graph.n_learners), 0.0
 
 
 def cost(graph, part, n_parts):
     """Share of edges cut; rows sent per learner and round; largest part over the mean."""
-    there = part[graph.indices]
-    is_cut = part[graph.sources] != there
-    rows = len(np.unique(graph.sources[is_cut] * n_parts + there[is_cut]))
-    largest = np.bincount(part, minlength=n_parts).max() * n_parts / graph.n_learners
-    return is_cut.mean(), rows / graph.n_learners, largest
+    cut = cut_of(graph, part)
+    mean = graph.n_learners / n_parts
+    return cut.edges / graph.n_edges, cut.rows / graph.n_learners, cut.largest / mean
 
 
 def main():

@@ -22,6 +22,8 @@ LEVEL = {
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba"},
     "data": {"numpy", "platformdirs"},
+    "graphs": {"numpy", "scipy", "pymetis"},
+    "sim": {"numpy", "scipy", "mpi4py"},
     "experiments": {"numpy", "matplotlib", "jinja2", "river", "joblib", "distributed", "pyarrow"},
     "estimators": {"numpy", "scipy", "pandas", "river", "sklearn"},
     "cli": {"numpy", "tqdm"},

@@ -21,10 +21,13 @@ BLOCK = 1024  # learners at a time
 Rows = Callable[[int, int], Array]
 
 
-def moment_gaps(out: Floats, parameters: Rows, inputs: Rows) -> None:
+def moment_gaps(
+    out: Floats, parameters: Rows, inputs: Rows, total: Callable[[Floats], None] | None = None
+) -> None:
     """Write Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² of every learner: out (K,), Θ and z as (K, P·D).
 
-    Costs 2(P·D)² multiply-adds a learner.
+    Costs 2(P·D)² multiply-adds a learner. Where learners are at several places, ``total``
+    replaces an array by its sum over them.
 
     Examples
     --------
@@ -34,16 +37,22 @@ def moment_gaps(out: Floats, parameters: Rows, inputs: Rows) -> None:
     >>> out.round(9)
     array([10.,  5., 52.])
     """
-    n_learners = len(out)
-    total: Floats = np.zeros(parameters(0, 1).shape[1])
-    for low, high in _blocks(n_learners):
-        total += parameters(low, high).sum(axis=0, dtype=np.float64)
-    mean = total / n_learners
+    summed: Floats = np.zeros(parameters(0, 1).shape[1])
+    count = np.full(1, float(len(out)))
+    for low, high in _blocks(len(out)):
+        summed += parameters(low, high).sum(axis=0, dtype=np.float64)
+    if total is not None:
+        total(summed)
+        total(count)
+    n_learners = count[0]
+    mean = summed / n_learners
     spread = np.zeros((len(mean), len(mean)))
-    for low, high in _blocks(n_learners):
+    for low, high in _blocks(len(out)):
         centered = parameters(low, high) - mean
         spread += centered.T @ centered
-    for low, high in _blocks(n_learners):
+    if total is not None:
+        total(spread)
+    for low, high in _blocks(len(out)):
         z = np.asarray(inputs(low, high), dtype=np.float64)
         own = np.einsum("ki,ki->k", parameters(low, high) - mean, z)
         out[low:high] = n_learners * own**2 + np.einsum("ki,ki->k", z @ spread, z)

@@ -257,9 +257,7 @@ class Graph:
 
         a_kℓ = 1/(1 + max(|N_k|, |N_ℓ|)) for neighbors, and a_kk what is left of 1.
         """
-        degree = self.degree
-        larger = np.maximum(degree[self.sources], degree[self.indices])
-        edge = 1 / (1 + larger.astype(np.float64))
+        edge = metropolis_weights(self.degree[self.sources], self.degree[self.indices])
         spent = np.bincount(self.sources, weights=edge, minlength=self.n_learners)
         own = 1 - np.asarray(spent, dtype=np.float64)
         return own, edge
@@ -276,6 +274,11 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.n_learners} learners, {self.n_edges} edges)"
+
+
+def metropolis_weights(degree: Ints, neighbors_degree: Ints) -> Floats:
+    """Give the weight of edges between learners of these degrees: 1/(1 + the larger)."""
+    return np.asarray(1 / (1 + np.maximum(degree, neighbors_degree).astype(np.float64)))
 
 
 def disjoint_union(graphs: list[Graph]) -> Graph:

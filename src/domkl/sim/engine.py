@@ -24,6 +24,7 @@ from domkl.sim.inputs import Stream
 from domkl.sim.measure import Disagreement
 from domkl.sim.network import Network
 from domkl.sim.records import Records
+from domkl.sim.shard import Place
 from domkl.typing import Floats
 
 
@@ -45,6 +46,7 @@ class Cell:
     graphs: list[Graph]
     maps: list[RandomFeatures]
     first_trial: int = 0
+    place: Place | None = None  # of a network that is spread over several
     state: Any = None
     records: Records | None = None
     sampled_mean: Floats | None = None  # (T, B), of a sampled cv
@@ -125,7 +127,7 @@ def play_trial(
     wires = Wires(
         network.wires.indptr,
         network.wires.indices,
-        network.wires.metropolis[1],
+        network.weight,
         network.net.degree,
         network.graph.component,
         int(network.net.size[0]),
@@ -158,7 +160,7 @@ def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:
 
 def network_of(cell: Cell, algorithm: Algorithm) -> Network:
     """The cell's graphs, as the algorithm uses them."""
-    return Network(cell.graphs, is_alone=isinstance(algorithm, Alone))
+    return Network(cell.graphs, is_alone=isinstance(algorithm, Alone), place=cell.place)
 
 
 def _joined(values: Any) -> Any:

@@ -11,6 +11,7 @@ from domkl.core.predict import blend, neighbor_gaps, pair_gaps, sampled_gaps
 from domkl.errors import ParameterError
 from domkl.sim.network import Network
 from domkl.sim.records import Records
+from domkl.sim.shard import Total
 from domkl.typing import Array, Floats, Ints
 
 N_SAMPLED_PAIRS = 1000
@@ -59,10 +60,14 @@ def by_moments(
     functions: Functions,
     features: Features,
     component: Ints,
+    total: Total | None = None,
 ) -> None:
-    """Write what `pair_gaps` does for one trial, in a time that grows as K."""
+    """Write what `pair_gaps` does for one trial, in a time that grows as K.
+
+    Of a trial that is spread over places this is one, and ``total`` sums over them.
+    """
     everyone = np.arange(len(spread))
-    _moments(spread, everyone, functions, features)
+    _moments(spread, everyone, functions, features, total)
     if inside is None:
         return
     if not component.any():
@@ -81,7 +86,13 @@ def by_moments(
         inside[members] = out
 
 
-def _moments(out: Floats, members: Ints, functions: Functions, features: Features) -> None:
+def _moments(
+    out: Floats,
+    members: Ints,
+    functions: Functions,
+    features: Features,
+    total: Total | None = None,
+) -> None:
     def parameters(low: int, high: int) -> Array:
         theta, q = functions(members[low:high])
         return np.reshape(theta * q[:, :, None], (high - low, -1))
@@ -89,7 +100,7 @@ def _moments(out: Floats, members: Ints, functions: Functions, features: Feature
     def inputs(low: int, high: int) -> Array:
         return features(members[low:high]).reshape(high - low, -1)
 
-    moment_gaps(out, parameters, inputs)
+    moment_gaps(out, parameters, inputs, total)
 
 
 class Disagreement:
@@ -152,7 +163,8 @@ class Disagreement:
 
             within = inside[here] if self._records.keeps("inside") else None
             number = component[b] - component[b].min()
-            by_moments(spread[here], within, functions, features, number)
+            total = self._network.total
+            by_moments(spread[here], within, functions, features, number, total)
 
     def _by_prediction(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
         """Let learners' states predict each other's inputs: learner k's by k + shift's state."""

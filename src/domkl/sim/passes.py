@@ -41,7 +41,8 @@ def play_network(
     if cell.state is None:
         cell.state = first_state(cell, algorithm, options.dtype)
     n_learners = cell.graphs[0].n_learners
-    n_rounds = stretch_of(n_learners) if options.cv == "off" else 1
+    is_whole = options.cv == "off" and cell.place is None
+    n_rounds = stretch_of(n_learners) if is_whole else 1
     records = Records(1, n_learners, options.kept, options.cv == "moments", n_rounds)
     with Team(options.threads) as team:
         host = _Host(cell, algorithm, team)
@@ -93,7 +94,7 @@ class _Host:
         self.wires = Wires(
             wires.indptr,
             wires.indices,
-            np.empty(0) if chain.family == ADMM else wires.metropolis[1],
+            np.empty(0) if chain.family == ADMM else network.weight,
             network.net.degree,
             network.graph.component,
             int(network.net.size[0]),
@@ -105,8 +106,10 @@ class _Host:
         self._spare = chain.third if chain.family == ADMM else chain.second
         self._map = _map(self.features, 0, self.features.n_kernels)
         self._f = np.empty((1, *chain.loss.shape))
-        n_parts = min(team.threads * PARTS, -(-len(chain.loss) // 64)) if team.threads > 1 else 1
-        cuts = np.linspace(0, len(chain.loss), n_parts + 1).astype(int).tolist()
+        self._share, self.total = network.share, network.total
+        n_learners = network.n_learners
+        n_parts = min(team.threads * PARTS, -(-n_learners // 64)) if team.threads > 1 else 1
+        cuts = np.linspace(0, n_learners, n_parts + 1).astype(int).tolist()
         self._parts = list(pairwise(cuts))
 
     def by_learner(self, x: Floats, y: Floats, y_hat: Floats) -> None:
@@ -123,6 +126,7 @@ class _Host:
             weigh_rows(chain, self.wires.indptr, self.wires.indices, low, high)
 
         self._team.each(step, self._parts)
+        self._share(after, chain.loss)
         self._team.each(weigh, self._parts)
         self.now, self._is_open = after, True
 
@@ -145,7 +149,9 @@ class _Host:
         if not self._is_open:
             return
         if self.now is not chain.theta:
-            self._team.each(lambda *part: move(chain.theta, self.now, *part), self._parts)
+            elsewhere = (self._parts[-1][1], len(chain.theta))
+            parts = [*self._parts, elsewhere]
+            self._team.each(lambda *part: move(chain.theta, self.now, *part), parts)
         self._team.each(lambda *part: close(chain, self.wires, *part), self._parts)
         self.now, self._is_open = chain.theta, False
 
@@ -173,7 +179,7 @@ class _Measure:
         self._host, self._records, self._dtype = host, records, options.dtype
         self._is_kept = records.keeps("inside")
         generator = rng.child(options.seed, "cv", cell.first_trial)
-        n_learners = len(host.chain.loss)
+        n_learners = cell.graphs[0].n_learners
         self.pairs = Pairs([generator], n_learners) if options.cv == "sampled" else None
 
     def update(self, x: Floats) -> None:
@@ -188,7 +194,7 @@ class _Measure:
             component = self._host.wires.component
             inside = self._records.row("inside") if self._is_kept else None
             spread = self._records.row("spread")
-            by_moments(spread, inside, self._host.functions, inputs, component)
+            by_moments(spread, inside, self._host.functions, inputs, component, self._host.total)
 
 
 def _map(features: RandomFeatures, first: int, n_kernels: int) -> Map:
