@@ -4,8 +4,9 @@
     epochs   an exchange that a round did not complete ends the edge's epoch at once
     none     each end adds what it has heard, as the bare law does
 
-Printed are the error of the last fifth against the same run in calm, and the sum of the duals over
-the network against the largest of them. Only what has duals is run: DOKL, DOMKL, message passing.
+Printed are the error of the last fifth against the same run in calm, how far the learners' functions
+are apart at the end against that error, and the sum of the duals over the network against the
+largest of them. Only what has duals is run: DOKL, DOMKL, message passing.
 """
 
 import argparse
@@ -59,13 +60,16 @@ def main() -> None:
         calm = play(schedule.calm()).error
         for name, host in HOSTS.items():
             outcome = play(schedule, host)
-            row = outcome.error / calm, outcome.dual_sum, outcome.n_missing
+            spread = outcome.spread / calm
+            row = outcome.error / calm, spread, outcome.dual_sum, outcome.n_missing
             found[schedule.mode, name].append(row)
-    numbers = f"{'error, mean':>12} {'worst':>8} {'dual sum, worst':>16} {'lost samples':>13}"
+    numbers = f"{'error, mean':>12} {'worst':>8} {'spread, mean':>13} {'worst':>8}"
+    numbers += f" {'dual sum, worst':>16} {'lost samples':>13}"
     print(f"{'mode':10} {'duals':8} {'runs':>5} {numbers}")
     for (mode, name), rows in sorted(found.items()):
-        ratio, dual, missing = np.array(rows).T
-        cells = f"{np.nanmean(ratio):12.3f} {np.nanmax(ratio):8.3g} {np.max(dual):16.1e}"
+        ratio, spread, dual, missing = np.array(rows).T
+        cells = f"{np.nanmean(ratio):12.4g} {np.nanmax(ratio):8.3g}"
+        cells += f" {np.nanmean(spread):13.3g} {np.nanmax(spread):8.3g} {np.max(dual):16.1e}"
         cells += f" {int(missing.sum()):13}"
         print(f"{mode:10} {name:8} {len(rows):5} {cells}")
 
