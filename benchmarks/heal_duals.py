@@ -4,8 +4,8 @@
     epochs   an exchange that a round did not complete ends the edge's epoch at once
     none     each end adds what it has heard, as the bare law does
 
-Printed are the error of the last fifth against the same run in calm, how far the learners' functions
-are apart at the end against that error, and the sum of the duals over the network against the
+Printed are the error of the last fifth against the same run in calm, how far the learners'
+functions are apart at the end against that error, and the sum of the duals over the network against the
 largest of them. Only what has duals is run: DOKL, DOMKL, message passing.
 """
 
