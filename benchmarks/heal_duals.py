@@ -5,8 +5,8 @@
     none     each end adds what it has heard, as the bare law does
 
 Printed are the error of the last fifth against the same run in calm, how far the learners'
-functions are apart at the end against that error, and the sum of the duals over the network against the
-largest of them. Only what has duals is run: DOKL, DOMKL, message passing.
+functions are apart at the end against that error, and the sum of the duals over the network
+against the largest of them. Only what has duals is run: DOKL, DOMKL, message passing.
 """
 
 import argparse
