@@ -12,7 +12,6 @@ The rules of this file
 import asyncio
 import gc
 import logging
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -87,7 +86,7 @@ class Node:
         self._failure: BaseException | None = None
         self._ticker: asyncio.Task[None] | None = None
         self._is_biting = False
-        self._save_pause, self._saved = save_pause, -math.inf  # when the last checkpoint was begun
+        self._save_pause, self._saved = save_pause, clock()  # when the last checkpoint was begun
 
     @property
     def is_ready(self) -> bool:
