@@ -4,13 +4,17 @@ import contextlib
 import random
 import signal
 import socket
+from dataclasses import replace
 
 import pytest
-from mesh_node import Process, mesh_config, sample, wait_until
+from mesh_node import Process, free_ports, mesh_config, sample, wait_until
 
 from domkl.mesh import certificates
+from domkl.mesh.local.relay import Cable, Relay
+from domkl.mesh.setup.config import write_config
 from domkl.mesh.setup.folder import init_mesh
 from domkl.mesh.timing import Timing
+from domkl.mesh.transports.base import Address
 
 pytestmark = pytest.mark.slow
 
@@ -62,6 +66,29 @@ def test_a_stopped_node_is_noticed_and_comes_back(tmp_path):
         _learn([south], 10)
         assert [node.stop() for node in nodes] == [0, 0, 0]
         assert not [each for node in nodes for each in node.events("failed")]
+
+
+def test_a_cut_is_noticed_at_both_ends_and_heals(tmp_path):
+    """No connection breaks, as when a cable is pulled; both go on alone and meet again."""
+    config = _mesh(tmp_path / "mesh", NAMES[:2], EDGES[:1])
+    north = config.member("north")
+    cable = Cable(Address("127.0.0.1", free_ports(1)[0]), north.address)
+    members = (config.member("east"), replace(north, address=cable.listen))
+    write_config(tmp_path / "mesh" / "east" / "mesh.toml", replace(config, members=members))
+    with contextlib.ExitStack() as stack:
+        relay = stack.enter_context(Relay([cable]))  # east dials: its name sorts first
+        nodes = [stack.enter_context(Process(tmp_path / "mesh" / name)) for name in NAMES[:2]]
+        clients = [node.client() for node in nodes]
+        ends = list(zip(clients, ("north", "east"), strict=True))
+        wait_until(lambda: all(_is_open(*end) for end in ends))
+        _learn(clients, 0)
+        relay.cut()
+        wait_until(lambda: not any(_is_open(*end) for end in ends), NOTICED)
+        _learn(clients, 10)
+        relay.heal()
+        wait_until(lambda: all(_is_open(*end) for end in ends))
+        _learn(clients, 20)
+        assert [node.stop() for node in nodes] == [0, 0]
 
 
 def _garbage():
