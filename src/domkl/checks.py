@@ -26,10 +26,12 @@ def fraction(name: str, value: float) -> float:
     return _number(name, value, "in (0, 1]", lambda v: 0 < v <= 1)
 
 
-def whole(name: str, value: int, minimum: int) -> int:
-    """Accept an integer of at least ``minimum``."""
+def whole(name: str, value: int, minimum: int, maximum: int | None = None) -> int:
+    """Accept an integer of at least ``minimum``, and at most ``maximum``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < minimum:
         raise ParameterError(f"{name} must be an integer >= {minimum}, got {value!r}")
+    if maximum is not None and value > maximum:
+        raise ParameterError(f"{name} must be at most {maximum}, got {value!r}")
     return int(value)
 
 

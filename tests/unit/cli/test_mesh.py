@@ -186,6 +186,7 @@ def test_the_demonstration_has_two_victims_apart():
     moments = [plan.moment(what) for what in ("kill", "restart", "cut", "heal")]
     assert moments == sorted(moments)
     assert main(["mesh", "demo", "--learners", "3"]) == 2
+    assert main(["mesh", "demo", "--seconds", "29"]) == 2
 
 
 def _wait(what, seconds=120.0):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from domkl import checks
-from domkl.errors import MeshError
+from domkl.errors import MeshError, ParameterError
 from domkl.mesh.local.demo_setup import dealt_traffic, demo_config, make_demo, samples_of
 from domkl.mesh.local.launcher import LOG, Launcher
 from domkl.mesh.local.relay import Relay
@@ -60,7 +60,8 @@ class Plan:
     def __post_init__(self) -> None:
         checks.whole("learners", self.n_learners, 4)
         checks.positive("rate", self.rate)
-        checks.between("seconds", self.seconds, 29.9, 3600.1)
+        if not 30 <= self.seconds <= 3600:
+            raise ParameterError(f"seconds must be 30 to 3600, got {self.seconds:g}")
 
     @property
     def names(self) -> tuple[str, ...]:

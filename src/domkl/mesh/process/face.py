@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from domkl.errors import MeshError, ParameterError
 from domkl.mesh.certificates import NODE, NODE_KEY
@@ -16,7 +19,8 @@ from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.sockets import bind
 
 GRACE = 3  # seconds for answers under way when the node stops
-MOST = 1000  # connections at once
+MOST = 256  # connections at once: neighbors, journal and checkpoints need descriptors, too
+ASKED = 10  # seconds for a new connection to ask something
 KEPT = 75  # seconds that an idle connection is kept
 
 
@@ -29,6 +33,41 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Listener(socket.socket):
+    """A listening socket that hangs up on whoever is one too many, before any handshake."""
+
+    def __init__(self, listener: socket.socket, most: int) -> None:
+        super().__init__(fileno=listener.detach())
+        self.setblocking(False)
+        self._most = most
+        self._open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """As a socket does; BlockingIOError tells the loop that nobody is there."""
+        connection, address = super().accept()
+        if len(self._open) >= self._most:  # those that are closed may linger in it
+            self._open = weakref.WeakSet(each for each in self._open if each.fileno() >= 0)
+        if len(self._open) >= self._most:
+            connection.close()
+            raise BlockingIOError
+        self._open.add(connection)
+        return connection, address
+
+
+class _Connection(H11Protocol):
+    """A connection that must not stay without asking."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a request, for a while."""
+        super().connection_made(transport)
+        self.loop.call_later(ASKED, self._hang_up)
+
+    def _hang_up(self) -> None:
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is None:
+            self.transport.abort()
+
+
 class HttpFace:
     """The HTTP server of a node.
 
@@ -38,10 +77,13 @@ class HttpFace:
         Port 0 lets the system choose one.
     folder : Path or None
         With the node's certificate and key; None: without TLS.
+    most : int
+        Connections at once; whoever comes then is hung up on.
     """
 
-    def __init__(self, address: Address, folder: Path | None) -> None:
+    def __init__(self, address: Address, folder: Path | None, most: int = MOST) -> None:
         self.address = address
+        self._most = most
         self._folder = folder
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
@@ -50,7 +92,7 @@ class HttpFace:
     async def start(self, app: FastAPI) -> None:
         """Listen; MeshError where the port is taken."""
         try:
-            self._socket = await bind(self.address)
+            self._socket = _Listener(await bind(self.address), self._most)
         except OSError as error:
             raise MeshError(f"cannot serve HTTP at {self.address}: {error.strerror}") from None
         # asyncio sets it for sockets of its own making only; else each answer waits 40 ms
@@ -58,9 +100,8 @@ class HttpFace:
         self.address = Address(*self._socket.getsockname()[:2])
         folder = self._folder
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", ws="none", http="h11",
+            app, log_config=None, access_log=False, lifespan="off", ws="none", http=_Connection,
             server_header=False, timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
-            limit_concurrency=MOST,
             ssl_certfile=None if folder is None else folder / NODE,
             ssl_keyfile=None if folder is None else folder / NODE_KEY,
         )  # fmt: skip

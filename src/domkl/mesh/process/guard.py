@@ -12,9 +12,9 @@ from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from domkl.errors import ParameterError
+from domkl.mesh.process.samples import MAX_BYTES
 from domkl.mesh.transports.base import Address
 
-MAX_BODY = 16 * 2**20  # bytes
 OPEN_TO_ALL = ("/healthz",)
 
 
@@ -35,7 +35,7 @@ class Rules:
 
     hosts: frozenset[str] | None
     token: str | None
-    max_body: int = MAX_BODY
+    max_body: int = MAX_BYTES
 
 
 def rules_for(address: Address, token_file: Path, with_token: bool = False) -> Rules:
@@ -60,8 +60,8 @@ def read_token(path: Path) -> str:
         token = path.read_text().strip()
     except OSError as error:
         raise ParameterError(
-            f"http beyond loopback must have a token in {path}: {error.strerror};"
-            " domkl mesh init makes one"
+            f"http beyond loopback, or with --require-token, must have a token in {path}:"
+            f" {error.strerror}; domkl mesh init makes one"
         ) from None
     if len(token) < 16 or not token.isascii() or not token.isprintable():
         raise ParameterError(f"token in {path} must have at least 16 printable characters")

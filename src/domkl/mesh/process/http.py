@@ -17,7 +17,7 @@ from domkl.mesh.process.intake import QueueFullError
 from domkl.mesh.process.journal import JournalFullError
 from domkl.mesh.process.node import INVALID, Node
 from domkl.mesh.process.report import registry_of, state_of
-from domkl.mesh.process.samples import Given, Inputs, Prepared, explained
+from domkl.mesh.process.samples import Batch, Given, Inputs, Prepared, explained
 
 RETRY = "1"  # seconds
 AT_ONCE = 64  # samples checked before others are heard
@@ -86,7 +86,7 @@ def _add_learning(app: FastAPI, node: Node) -> None:
     desk = node.ledger.desk
 
     @app.post("/learn", status_code=202, responses=ANSWERS)
-    async def learn(body: Given | list[Given]) -> Accepted | list[Accepted]:
+    async def learn(body: Given | Batch) -> Accepted | list[Accepted]:
         """Accept a sample, or a list of samples, all or none; they are on disk when this answers.
 
         A full queue answers 429, a full disk 507; nothing was accepted then.

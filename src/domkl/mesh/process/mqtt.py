@@ -47,7 +47,11 @@ class Broker(NamedTuple):
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname:
-            raise ParameterError(f"mqtt must be mqtt://host:port or mqtts://host:port, got {url!r}")
+            shown = url.rpartition("@")[2]  # what is before may be a password
+            raise ParameterError(
+                f"mqtt must be mqtt://host:port or mqtts://host:port, got {shown!r};"
+                " in a user or password write %23 for #, %2F for / and %40 for @"
+            )
         is_tls = parts.scheme == "mqtts"
         name = None if parts.username is None else unquote(parts.username)
         password = None if parts.password is None else unquote(parts.password)

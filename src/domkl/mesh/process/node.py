@@ -189,7 +189,7 @@ class Node:
             self.home, self.certificate = home, CertificateWatch(home.certificate)
             self._handle(events.Neighbors(tuple(home.neighbors)))
             event("reloaded", neighbors=", ".join(home.neighbors))
-        except (DomklError, OSError) as error:
+        except Exception as error:  # each transport has errors of its own
             event("reload refused", logging.ERROR, text=str(error))
 
     def seconds_since(self, moment: float) -> float:

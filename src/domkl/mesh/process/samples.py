@@ -12,8 +12,11 @@ from domkl.mesh.process.segment import Entry
 from domkl.typing import Floats
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Values = list[Number] | dict[str, Number]
+# the first wrong one is enough: to tell of all would hold up the node, and its neighbors with it
+Values = Annotated[list[Number], Field(fail_fast=True)] | dict[str, Number]
 ID = r"^[!-~]{1,200}$"
+MAX_BYTES = 2**20  # of a body, a line or a message
+MAX_SAMPLES = 10_000  # of a list
 
 
 class Inputs(BaseModel):
@@ -38,6 +41,10 @@ class Given(Inputs):
 BRANCHES = ("body", "Given", "list[Given]", "list[float]", "dict[str,float]")
 
 
+#: a list of samples, all accepted or none
+Batch = Annotated[list[Given], Field(max_length=MAX_SAMPLES, fail_fast=True)]
+
+
 class Prepared(NamedTuple):
     """A sample to accept."""
 
@@ -46,11 +53,13 @@ class Prepared(NamedTuple):
     n_outside: int
 
 
-_ONE_OR_MORE: TypeAdapter[Given | list[Given]] = TypeAdapter(Given | list[Given])
+_ONE_OR_MORE: TypeAdapter[Given | list[Given]] = TypeAdapter(Given | Batch)
 
 
 def parse(text: bytes | str) -> list[Given]:
     """Read one sample or a list of them from JSON."""
+    if len(text) > MAX_BYTES:
+        raise DataError(f"sample must have at most {MAX_BYTES} bytes, got {len(text)}")
     try:
         found = _ONE_OR_MORE.validate_json(text)
     except ValidationError as error:
@@ -120,6 +129,6 @@ def _ordered(x: Values, ranges: Sequence[Range]) -> Floats:
 
 def explained(errors: Sequence[Mapping[str, Any]]) -> str:
     """Where and why, of the most telling error; what was sent is not repeated."""
-    found = max(errors, key=lambda each: len(each["loc"]))
+    found = max(errors, key=lambda each: (len(each["loc"]), each["type"] == "too_long"))
     place = ".".join(str(part) for part in found["loc"] if part not in BRANCHES)
     return f"{place}: {found['msg']}" if place else str(found["msg"])

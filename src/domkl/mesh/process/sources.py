@@ -19,23 +19,24 @@ from domkl.errors import DataError
 from domkl.mesh.process.intake import QueueFullError
 from domkl.mesh.process.journal import JournalFullError
 from domkl.mesh.process.node import INVALID, Node
-from domkl.mesh.process.samples import Desk, Prepared, parse
+from domkl.mesh.process.samples import MAX_BYTES, Desk, Prepared, parse
 from domkl.mesh.process.segment import Entry
 from domkl.mesh.process.telemetry import event
 from domkl.typing import Floats
 
 AT_ONCE = 256  # samples that share a sync
-MAX_LINE = 2**20  # bytes
 PAUSE = 0.05  # seconds before a full queue is tried again
 FULL_PAUSE = 1.0  # the same for a full disk
 
 
 async def accept(node: Node, items: Sequence[Prepared]) -> None:
     """Have samples accepted, however long there is no room."""
-    while items:
+    rest = list(items)
+    while rest:
+        some = rest[: min(AT_ONCE, node.home.config.queue)]  # more would never find room
         try:
-            await node.accept(items)
-            return
+            await node.accept(some)
+            rest = rest[len(some) :]
         except QueueFullError:
             await asyncio.sleep(PAUSE)
         except JournalFullError as error:
@@ -52,14 +53,13 @@ async def from_lines(node: Node, handle: int) -> None:
             number += 1
             if line.strip():
                 items += _checked(node, line, number)
-        for start in range(0, len(items), AT_ONCE):
-            await accept(node, items[start : start + AT_ONCE])
+        await accept(node, items)
 
 
 def _checked(node: Node, line: bytes, number: int) -> list[Prepared]:
     try:
-        if len(line) > MAX_LINE:
-            raise DataError(f"line must have at most {MAX_LINE} bytes, got more")
+        if len(line) > MAX_BYTES:
+            raise DataError(f"line must have at most {MAX_BYTES} bytes, got more")
         return [node.ledger.desk.sample(given) for given in parse(line)]
     except DataError as error:
         node.rejected[INVALID] += 1
@@ -90,7 +90,7 @@ def _lines(handle: int) -> Iterator[list[bytes]]:
     rest = b""
     while data := os.read(handle, 2**16):
         *lines, rest = (rest + data).split(b"\n")
-        rest = rest[: MAX_LINE + 1]  # the rest of a line that is too long is dropped
+        rest = rest[: MAX_BYTES + 1]  # the rest of a line that is too long is dropped
         if lines:
             yield lines
     if rest:

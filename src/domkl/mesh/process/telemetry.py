@@ -15,6 +15,7 @@ from domkl.errors import DomklError
 from domkl.mesh import certificates
 
 FORMATS = ("text", "json")
+SECRETS = (certificates.NODE_KEY, "token")
 SOURCES = ("domkl", "uvicorn", "asyncio")  # of the others, what is amiss
 LEVELS = ("debug", "info", "warning", "error")
 ROTATED = 10 * 2**20  # bytes of a log file; five older ones are kept
@@ -115,8 +116,14 @@ def expiry_alarm(expires: datetime, now: datetime) -> str | None:
     return f"certificate {when}; renew it with domkl mesh rotate-keys"
 
 
+def exposed(folder: Path) -> list[Path]:
+    """Secrets of a node's folder that other users of the machine may read."""
+    paths = [folder / name for name in SECRETS]
+    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
+
+
 class CertificateWatch:
-    """Looks at a certificate once a day.
+    """Looks at a certificate once a day, and at who may read its key.
 
     Attributes
     ----------
@@ -139,9 +146,12 @@ class CertificateWatch:
         except (DomklError, OSError) as error:
             event("certificate", logging.ERROR, text=str(error))
             return
-        text = expiry_alarm(self.expires, datetime.now(UTC))
-        if text is not None:
-            event("certificate", logging.WARNING, text=text, expires=self.expires.isoformat())
+        for path in exposed(self.path.parent):
+            text = f"{path} must be readable by its owner alone, and is by others; chmod 600"
+            event("certificate", logging.WARNING, text=text)
+        alarm = expiry_alarm(self.expires, datetime.now(UTC))
+        if alarm is not None:
+            event("certificate", logging.WARNING, text=alarm, expires=self.expires.isoformat())
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:

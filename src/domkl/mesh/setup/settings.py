@@ -25,6 +25,7 @@ Mode = Literal["lockstep", "async"]
 TransportName = Literal["tls", "zenoh"]
 MODES: tuple[Mode, ...] = ("lockstep", "async")
 TRANSPORTS: tuple[TransportName, ...] = ("tls", "zenoh")
+MOST = 10_000  # lags, frequencies: a slip of the finger must not fill the memory
 WILDCARDS = ("0.0.0.0", "::", "*")
 
 
@@ -138,7 +139,7 @@ class MeshConfig:
 
 def lag_ranges(target: Range, lags: int) -> tuple[Range, ...]:
     """The inputs of a time series, newest first, each with the range of the target."""
-    n_lags = checks.whole("lags", lags, 1)
+    n_lags = checks.whole("lags", lags, 1, MOST)
     return tuple(Range(f"lag {k}", target.low, target.high) for k in range(1, n_lags + 1))
 
 
@@ -195,7 +196,7 @@ def _check_learning(config: MeshConfig) -> None:
             " a mesh predicts numbers, not classes"
         )
     checks.whole("model.seed", config.seed, 0)
-    checks.whole("model.frequencies", config.n_frequencies, 1)
+    checks.whole("model.frequencies", config.n_frequencies, 1, MOST)
     checks.choice("model.dtype", config.dtype, ("float64", "float32"))
     if config.kernels == "default":
         if config.linear:

@@ -23,6 +23,11 @@ def context(kind: int, folder: Path) -> ssl.SSLContext:
         context.load_verify_locations(folder / "ca.pem")
         context.load_cert_chain(folder / "node.pem", folder / "node.key")
     except (OSError, ssl.SSLError) as error:
+        for name in ("ca.pem", "node.pem", "node.key"):
+            if not (folder / name).exists():
+                raise DataError(
+                    f"{folder / name} is missing; copy the learner's whole folder"
+                ) from None
         raise DataError(
             "certificates must be a folder with ca.pem, node.pem and node.key, "
             f"got {folder}: {error}"

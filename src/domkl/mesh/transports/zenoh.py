@@ -9,6 +9,7 @@ What Zenoh refuses in the TLS handshake it does not tell; a stranger of the same
 
 import asyncio
 import contextlib
+import ssl
 import threading
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping
@@ -30,6 +31,7 @@ from domkl.mesh.transports.base import (
     Transport,
 )
 from domkl.mesh.transports.boxes import Inbox
+from domkl.mesh.transports.sockets import context
 from domkl.mesh.transports.zenoh_session import Session, open_zenoh
 
 CLOSE_SECONDS = 3.0
@@ -101,8 +103,9 @@ class ZenohTransport(Transport):
         await self.reload("neighbors changed")
 
     async def reload(self, why: str = "certificates reloaded") -> None:
-        """Open the session again, with the certificates as they are now."""
+        """Open the session again, with the certificates as they are now, if they are sound."""
         check_certificate(self.certificates, self.name)
+        context(ssl.PROTOCOL_TLS_SERVER, self.certificates)  # Zenoh would find out too late
         async with self._changing:
             await self._close_session()
             for name in sorted(self._up):

@@ -1,6 +1,9 @@
 """The HTTP face of a node, over real sockets, in a thread of its own."""
 
 import asyncio
+import contextlib
+import http.client
+import socket
 import ssl
 import threading
 import urllib.error
@@ -8,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from mesh_node import Client, sample, solo_config
+from mesh_node import Client, sample, solo_config, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 
 from domkl.errors import MeshError, ParameterError
@@ -26,14 +29,14 @@ LOOPBACK = Address("127.0.0.1", 0)
 
 
 @contextmanager
-def served(folder, config, *, rules=None, tls=None, is_started=True):
+def served(folder, config, *, rules=None, tls=None, is_started=True, **limits):
     """A node and a client of it; the node lives in another thread's loop."""
     made, loop, is_up = {}, asyncio.new_event_loop(), threading.Event()
 
     async def run():
         home = Home(folder, folder / "mesh.toml", config.names[0], config)
         ledger = Ledger(folder / "data", config.model(), config.lags)
-        node, face = Node(home, ledger, None), HttpFace(LOOPBACK, tls)
+        node, face = Node(home, ledger, None), HttpFace(LOOPBACK, tls, **limits)
         made["node"] = node
         await face.start(create_app(node, rules or rules_for(LOOPBACK, folder / "token")))
         made["address"] = face.address
@@ -302,3 +305,38 @@ def test_predictions_are_answered_while_it_learns(tmp_path):
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     monkeypatch.setattr(telemetry.logger, "disabled", True)
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_idle_connections_take_no_more_than_their_share(tmp_path, is_tls):
+    """Else strangers could use up the descriptors that journal and checkpoints need."""
+    certificates.create_authority(tmp_path / "authority", "farm")
+    certificates.issue(tmp_path / "authority", "solo", tmp_path / "solo")
+    tls = tmp_path / "solo" if is_tls else None
+    with served(tmp_path, solo_config(), tls=tls, most=3) as (_, address):
+        held = [socket.create_connection(address) for _ in range(6)]
+        for each in held:
+            each.settimeout(30)
+        assert [each.recv(1) for each in held[3:]] == [b""] * 3
+        for each in held:
+            each.close()
+        context = ssl._create_unverified_context() if is_tls else None
+        client = Client(address, scheme="https" if is_tls else "http", context=context)
+        assert wait_until(lambda: _answers(client))
+
+
+def _answers(client):
+    try:
+        return client.ask("/healthz")[0] == 200
+    except (urllib.error.URLError, ConnectionError, http.client.HTTPException):
+        return False
+
+
+def test_a_connection_that_asks_nothing_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr("domkl.mesh.process.face.ASKED", 0.2)
+    with served(tmp_path, solo_config(), is_started=False) as (_, address):
+        with socket.create_connection(address, timeout=30) as silent:
+            silent.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
+            with contextlib.suppress(ConnectionResetError):
+                assert silent.recv(1) == b""
+        assert Client(address).ask("/healthz")[0] == 503

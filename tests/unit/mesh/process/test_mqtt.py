@@ -18,6 +18,9 @@ def test_addresses():
     for wrong in ("http://host", "mqtt://", "mqtt://host:port"):
         with pytest.raises(ParameterError, match="mqtt must be"):
             Broker.parse(wrong)
+    with pytest.raises(ParameterError, match=r"got 'host:99'.*%23 for #") as caught:
+        Broker.parse("mqtt://user:sec#ret@host:99")
+    assert "ret@" not in str(caught.value)
 
 
 def server(port):

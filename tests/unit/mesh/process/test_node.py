@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mesh_node import (
+    DEADLINE,
     made,
     mesh_config,
     prepared,
@@ -326,7 +327,8 @@ def test_rows_of_a_file_by_slice_and_by_policy(tmp_path):
 
 
 def test_lines_wait_for_room(tmp_path):
-    folder = solo_folder(tmp_path, queue=300)
+    """Also where the queue is smaller than what is read at once."""
+    folder = solo_folder(tmp_path, queue=100)
     path = tmp_path / "lines"
     lines = [f'{{"x": {sample(k)["x"]}, "y": {sample(k)["y"]}}}\n' for k in range(1500)]
     path.write_text("".join(lines) + '{"x": [' + "1" * 2**21 + "\n" + lines[0])
@@ -334,9 +336,10 @@ def test_lines_wait_for_room(tmp_path):
     async def story():
         node = made(folder)
         await node.start()
-        with path.open("rb") as file:
-            await from_lines(node, file.fileno())
-        await until_learned(node)
+        async with asyncio.timeout(DEADLINE):
+            with path.open("rb") as file:
+                await from_lines(node, file.fileno())
+            await until_learned(node)
         assert node.ledger.position == 1501
         assert node.rejected["invalid"] == 1
         await node.close()

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from domkl.errors import DataError
-from domkl.mesh.process.samples import Desk, Given, parse
+from domkl.mesh.process.samples import MAX_SAMPLES, Batch, Desk, Given, parse
 
 
 def prepared(desk, text):
@@ -85,3 +86,20 @@ def test_inputs_to_predict_for(model):
     scaled, n_outside = Desk(model, None).inputs({"a": 20.0, "b": 0.0})
     np.testing.assert_array_equal(scaled, [1.0, 0.5])
     assert n_outside == 1
+
+
+@pytest.mark.parametrize("wrong", [[1] * 1000, [{"x": [""] * 1000, "y": 1}], {"x": [""] * 1000}])
+def test_many_mistakes_cost_no_more_than_one(wrong):
+    """To tell of each of a million would hold up a node for minutes."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(Given | Batch).validate_python(wrong)
+    assert caught.value.error_count() < 10
+
+
+def test_what_comes_at_once_is_limited():
+    one = b'{"value": 1}'
+    assert len(parse(b"[" + b",".join([one] * MAX_SAMPLES) + b"]")) == MAX_SAMPLES
+    with pytest.raises(DataError, match=f"at most {MAX_SAMPLES} items"):
+        parse(b"[" + b",".join([one] * (MAX_SAMPLES + 1)) + b"]")
+    with pytest.raises(DataError, match="at most 1048576 bytes"):
+        parse(b" " * 2**20 + one)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domkl.errors import ParameterError
+from domkl.mesh import certificates
 from domkl.mesh.process import telemetry
 
 
@@ -64,3 +65,19 @@ def test_an_alarm_comes_before_a_certificate_expires(days, said):
     now = datetime(2030, 1, 2, tzinfo=UTC)
     text = telemetry.expiry_alarm(now + timedelta(days=days) - timedelta(hours=1), now)
     assert text is None if said is None else said in text
+
+
+def test_a_key_that_others_may_read_is_told(tmp_path):
+    certificates.create_authority(tmp_path / "authority", "farm")
+    certificates.issue(tmp_path / "authority", "barn", tmp_path / "barn")
+    log = tmp_path / "log"
+
+    def looked():
+        log.unlink(missing_ok=True)
+        with telemetry.logging_to("json", "info", log):
+            telemetry.CertificateWatch(tmp_path / "barn" / "node.pem").look(0.0)
+        return [json.loads(line)["text"] for line in log.read_text().splitlines()]
+
+    assert looked() == []
+    (tmp_path / "barn" / "node.key").chmod(0o640)
+    assert [text.endswith("chmod 600") and "node.key" in text for text in looked()] == [True]

@@ -93,6 +93,7 @@ WRONG = [
     ('name = "plant"', "name = 3", "name must be text, got 3"),
     ('name = "plant"', 'mode = "fast"', "mode must be one of lockstep, async, got 'fast'"),
     ('name = "plant"', "queue = 0", "queue must be an integer >= 1, got 0"),
+    ("[model]", "[model]\nfrequencies = 99999", "model.frequencies must be at most 10000"),
     ('name = "plant"', "lags = 3", "inputs and lags exclude each other; drop one of them"),
     (
         'name = "plant"',
@@ -259,6 +260,8 @@ def test_a_series_has_its_target_as_inputs():
     assert config.model().features.n_inputs == 3
     with pytest.raises(ParameterError, match="inputs must be at least one"):
         a_config(lags=None)
+    with pytest.raises(ParameterError, match="lags must be at most 10000, got 100000000"):
+        a_config(inputs=(), lags=100_000_000)
 
 
 def test_default_kernels_suit_the_algorithm():

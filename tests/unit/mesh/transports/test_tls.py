@@ -320,6 +320,9 @@ async def test_bad_files_change_nothing(net, tmp_path):
     (tmp_path / "a" / "node.key").write_text("nothing")
     with pytest.raises(DataError, match=r"ca.pem, node.pem and node.key"):
         transport.reload()
+    (tmp_path / "a" / "node.key").unlink()
+    with pytest.raises(DataError, match=r"node.key is missing"):
+        transport.reload()
     assert transport._client_context is before
     with pytest.raises(DataError, match="must be of 'a', got 'b'"):
         TlsTransport("a", {}, None, tmp_path / "b")

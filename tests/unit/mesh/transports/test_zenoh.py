@@ -148,6 +148,12 @@ async def test_new_certificates_are_read_when_told(net, tmp_path):
     with pytest.raises(DataError, match="must be of 'a'"):
         await transport.reload()
     assert a.up
+    certificates.issue(net.folder / "ca", "a", tmp_path / "a", hosts=[LOCALHOST])
+    certificates.issue(net.folder / "ca", "a", tmp_path / "half", hosts=[LOCALHOST])
+    (tmp_path / "half" / "node.key").replace(tmp_path / "a" / "node.key")  # copied half-way
+    with pytest.raises(DataError, match=r"ca.pem, node.pem and node.key"):
+        await transport.reload()
+    assert a.up
 
 
 @story
