@@ -9,9 +9,9 @@ hears i ± 1 and i ± 3), mutual TLS, 300 rounds after 20 to warm up.
     both         bare and arithmetic in the same processes, by turns
     mesh         `domkl node`: protocol, journal, HTTP face and all, replaying a file
 
-Ratios are of the mesh's time per round: to *both*, and to the sum of the first two. With ten processes
-on two cores the sum is too low a floor: by turns with something else, arithmetic finds its caches
-cold, and costs more than in a loop of its own.
+Ratios are of the mesh's time per round: to *both*, and to the sum of the first two. With ten
+processes on two cores the sum is too low a floor: by turns with something else, arithmetic finds
+its caches cold, and costs more than in a loop of its own.
 """
 
 import argparse
