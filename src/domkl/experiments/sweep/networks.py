@@ -28,6 +28,18 @@ def _regular(n_learners: int, seed: Seed, degree: int) -> Graph:
     return Graph.random_regular(n_learners, degree, seed=seed)
 
 
+def _sparse(n_learners: int, seed: Seed, mean_degree: float) -> Graph:
+    return Graph.sparse(n_learners, mean_degree, seed=seed)
+
+
+def _small_world(n_learners: int, seed: Seed, degree: int, rewired: float) -> Graph:
+    return Graph.small_world(n_learners, degree, rewired, seed=seed)
+
+
+def _scale_free(n_learners: int, seed: Seed, links: int) -> Graph:
+    return Graph.scale_free(n_learners, links, seed=seed)
+
+
 def _grid(n_learners: int, seed: Seed) -> Graph:
     """The rectangle nearest to a square."""
     n_rows = next(n for n in range(isqrt(n_learners), 0, -1) if n_learners % n == 0)
@@ -37,6 +49,9 @@ def _grid(n_learners: int, seed: Seed) -> Graph:
 KINDS: dict[str, Kind] = {
     "random": Kind({"connect": 0.25}, _random),
     "regular": Kind({"degree": 4}, _regular),
+    "sparse": Kind({"mean_degree": 4.0}, _sparse),
+    "small-world": Kind({"degree": 4, "rewired": 0.1}, _small_world),
+    "scale-free": Kind({"links": 2}, _scale_free),
     "tree": Kind({}, lambda n, seed: Graph.tree(n, seed=seed)),
     "grid": Kind({}, _grid),
     "ring": fixed(Graph.ring),
