@@ -59,10 +59,6 @@ class Node:
     ----------
     protocol : Protocol or None
         None until `start` has compiled what it needs.
-    refused : Counter
-        Strangers and bad certificates, by reason.
-    rejected : Counter
-        Samples that were not accepted, by reason.
     """
 
     def __init__(
@@ -78,14 +74,14 @@ class Node:
         self.protocol: Protocol | None = None
         self.certificate = CertificateWatch(home.certificate)
         self.saver = Saver(ledger, self._alarm)
-        self.refused: Counter[str] = Counter()
-        self.rejected: Counter[str] = Counter()
+        self.refused: Counter[str] = Counter()  # strangers and bad certificates, by reason
+        self.rejected: Counter[str] = Counter()  # samples that were not accepted, by reason
         self.intake = Intake(ledger.journal, self._room, self._accepted)
         self._clock, self._throttle = clock, Throttle(clock)
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
         self._ticker: asyncio.Task[None] | None = None
-        self._is_biting = False
+        self._is_biting = self._is_save_due = False
         self._save_pause, self._saved = save_pause, clock()  # when the last checkpoint was begun
 
     @property
@@ -248,14 +244,18 @@ class Node:
             elif isinstance(effect, events.Predicted):
                 self.ledger.learned(effect.number)
             elif isinstance(effect, events.Checkpoint):
-                is_due = self._clock() - self._saved >= self._save_pause
-                if is_due and not self.saver.is_busy:  # else the next one will do
-                    self._saved = self._clock()
-                    self.saver.begin(self._snapshot())
+                self._is_save_due = True
+                self._save()
                 # the protocol paused, so that the snapshot is of this very sample
                 asyncio.get_running_loop().call_soon(self._handle, events.Tick())
             else:
                 self._alarm(effect.kind, effect.peer, effect.text)
+
+    def _save(self) -> None:
+        is_time = self._clock() - self._saved >= self._save_pause and not self._stop.is_set()
+        if self._is_save_due and is_time and not self.saver.is_busy:
+            self._is_save_due, self._saved = False, self._clock()
+            self.saver.begin(self._snapshot())
 
     def _pump(self) -> None:
         """Go on learning as soon as others had their turn."""
@@ -280,6 +280,7 @@ class Node:
     async def _tick(self) -> None:
         while True:
             self._handle(events.Tick())
+            self._save()
             self.certificate.look(self._clock())
             await asyncio.sleep(TICK)
 
