@@ -52,7 +52,7 @@ class Watch:
 
 async def bare(folder: Path, *, with_arithmetic: bool = False) -> list[float]:
     from domkl.cli.node import make_transport
-    from domkl.mesh.process.home import open_home
+    from domkl.mesh.node.home import open_home
 
     home = open_home(folder)
     transport, watch = make_transport(home), Watch()
@@ -92,7 +92,7 @@ class Arithmetic:
     """A learner that merges four messages a round, and the learner without neighbors beside it."""
 
     def __init__(self, home: Any) -> None:
-        from domkl.mesh.learner import LocalLearner
+        from domkl.mesh.protocol.learner import LocalLearner
 
         model = home.config.model()
         self.learner, self.alone = LocalLearner(model), LocalLearner(model)
@@ -112,7 +112,7 @@ class Arithmetic:
 
 
 async def arithmetic(folder: Path) -> list[float]:
-    from domkl.mesh.process.home import open_home
+    from domkl.mesh.node.home import open_home
 
     work, watch = Arithmetic(open_home(folder)), Watch()
     for number in range(1, N_ROWS + 1):
@@ -126,11 +126,11 @@ async def both(folder: Path) -> list[float]:
 
 
 async def mesh(folder: Path) -> list[float]:
-    import domkl.mesh.process.node
+    import domkl.mesh.node.node
     from domkl.cli.node import make_transport
-    from domkl.mesh.events import Effect, Event
-    from domkl.mesh.process.serve import Options, serve
-    from domkl.mesh.protocol import Protocol
+    from domkl.mesh.node.serve import Options, serve
+    from domkl.mesh.protocol.events import Effect, Event
+    from domkl.mesh.protocol.protocol import Protocol
 
     watch = Watch()
 
@@ -140,15 +140,15 @@ async def mesh(folder: Path) -> list[float]:
             watch.see(self.learned)
             return effects
 
-    domkl.mesh.process.node.Protocol = Timed
+    domkl.mesh.node.node.Protocol = Timed
     options = Options(csv=folder / "samples.csv", until_end=True)
     await serve(folder, options, transports=make_transport)
     return watch.seconds()
 
 
 def _frame_bytes(model: Any, name: str) -> int:
-    from domkl.mesh.learner import LocalLearner
-    from domkl.mesh.wire import Frame, Kind, encode
+    from domkl.mesh.protocol.learner import LocalLearner
+    from domkl.mesh.protocol.wire import Frame, Kind, encode
 
     empty = encode(Frame(Kind.OFFER, model.fingerprint, name, 1, 1))
     return len(empty) + LocalLearner(model).layout().n_bytes

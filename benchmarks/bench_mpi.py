@@ -86,8 +86,8 @@ def one_process(name, n_learners, n_rounds):
 
 def one_rank(name, n_learners, n_rounds):
     """What each rank runs; rank 0 prints."""
-    from domkl.sim.sharded import simulate_sharded
-    from domkl.sim.world import WORLD
+    from domkl.sim.mpi.run import simulate_sharded
+    from domkl.sim.mpi.world import WORLD
 
     clocks = []
 

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from domkl.mesh.model import Range
-from domkl.mesh.process.journal import Journal
-from domkl.mesh.process.segment import Entry
-from domkl.mesh.setup.config import Member, MeshConfig, write_config
+from domkl.mesh.config.file import Member, MeshConfig, write_config
+from domkl.mesh.node.journal import Journal
+from domkl.mesh.node.segment import Entry
+from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
 HTTP = Address("127.0.0.1", 18765)

@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 
 import domkl
-from domkl.sim.crew import available_cores
 from domkl.sim.passes import stretch_of
+from domkl.sim.threads import available_cores
 
 P, M, D_IN, DEGREE = 17, 50, 5, 4
 GIB = 2**30

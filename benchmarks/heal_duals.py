@@ -14,9 +14,9 @@ from collections import defaultdict
 
 import numpy as np
 
-from domkl.mesh.edge import Edge, Gaps, Pair
-from domkl.mesh.protocol import Protocol
-from domkl.mesh.schedules import draw, play
+from domkl.mesh.protocol.edge import Edge, Gaps, Pair
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.testing.schedules import draw, play
 
 
 class Naive(Protocol):

@@ -4,7 +4,7 @@ Per algorithm and mode: how many schedules, the error of the last fifth against 
 calm (mean; worst, and the seed of the worst), the largest sum of duals over the network against the
 largest dual, samples never learned. Exit 1 if a law is broken; the seeds are named:
 
-    python -c "from domkl.mesh.schedules import *; print(play(draw(SEED)))"
+    python -c "from domkl.mesh.testing.schedules import *; print(play(draw(SEED)))"
 """
 
 import argparse
@@ -18,7 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from domkl.graphs.graph import Graph
-from domkl.mesh import schedules
+from domkl.mesh.testing import schedules
 from domkl.sim.simulate import simulate
 
 #: of the mean over all schedules

@@ -187,7 +187,7 @@ def _section(page, heading):
 
 def test_the_protocol_page_agrees_with_the_code():
     from domkl.mesh import links, schedules, wire
-    from domkl.mesh.timing import Timing
+    from domkl.mesh.protocol.timing import Timing
 
     page = (ROOT / "docs" / "mesh-protocol.md").read_text()
     frames = _section(page, "Frames")

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.mesh.model import Model, Range
-from domkl.mesh.protocol import Timing
-from domkl.mesh.virtual import Weather, World
+from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.protocol.protocol import Timing
+from domkl.mesh.testing.network import Weather, World
 
 ALGORITHMS = {
     "domkl": domkl.DOMKL(),

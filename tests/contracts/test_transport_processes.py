@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mesh_nets import NETS, story, wait_for
 
-from domkl.mesh import certificates
+from domkl.mesh.config import certificates
 
 CHILD = Path(__file__).parents[1] / "support" / "mesh_child.py"
 KINDS = ["tls", "zenoh"]

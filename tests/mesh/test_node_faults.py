@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from mesh_node import Process, free_ports, mesh_config, sample, wait_until
 
-from domkl.mesh import certificates
+from domkl.mesh.config import certificates
+from domkl.mesh.config.file import write_config
+from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.local.relay import Cable, Relay
-from domkl.mesh.setup.config import write_config
-from domkl.mesh.setup.folder import init_mesh
-from domkl.mesh.timing import Timing
+from domkl.mesh.protocol.timing import Timing
 from domkl.mesh.transports.base import Address
 
 pytestmark = pytest.mark.slow

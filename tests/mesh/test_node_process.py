@@ -15,7 +15,7 @@ import urllib.error
 import pytest
 from mesh_node import Process, mesh_config, sample, solo_folder, wait_until
 
-from domkl.mesh.setup.folder import init_mesh
+from domkl.mesh.config.folder import init_mesh
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.mesh.events import Alarm
-from domkl.mesh.model import Model, Range
-from domkl.mesh.protocol import Protocol
-from domkl.mesh.virtual import World
+from domkl.mesh.protocol.events import Alarm
+from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.testing.network import World
 
 PERIOD = 0.2
 

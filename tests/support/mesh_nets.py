@@ -8,7 +8,7 @@ import os
 import socket
 import ssl
 
-from domkl.mesh import certificates
+from domkl.mesh.config import certificates
 from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.memory import MemoryHub, MemoryTransport
 from domkl.mesh.transports.sockets import context

@@ -13,13 +13,13 @@ import urllib.request
 from pathlib import Path
 
 import domkl
-from domkl.mesh.model import Range
-from domkl.mesh.process.home import open_home
-from domkl.mesh.process.ledger import Ledger
-from domkl.mesh.process.node import Node
-from domkl.mesh.process.samples import Given
-from domkl.mesh.process.serve import tls_transport
-from domkl.mesh.setup.config import Member, MeshConfig, write_config
+from domkl.mesh.config.file import Member, MeshConfig, write_config
+from domkl.mesh.node.home import open_home
+from domkl.mesh.node.ledger import Ledger
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.samples import Given
+from domkl.mesh.node.serve import tls_transport
+from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
 DEADLINE = 120  # seconds; compiling afresh on a busy machine takes most of it

@@ -20,6 +20,7 @@ The host delivers each field of the message as `exchange` says:
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -106,6 +107,10 @@ class Algorithm(ABC):
     by_edge: tuple[str, ...] = ()
     #: the loss it learns by, where labels must suit it
     loss: Loss | None = None
+    #: has no neighbors, whatever the graph
+    is_alone: bool = False
+    #: time of a learner-step and kernel, with DOMKL's as 1: for estimates of the time that is left
+    relative_cost: float = 1.0
 
     @property
     @abstractmethod
@@ -159,6 +164,21 @@ class Algorithm(ABC):
     def bank(self) -> Dictionary:
         """Give the dictionary to run it with where the user names none."""
         return gaussian_bank()
+
+    @property
+    def is_meshable(self) -> bool:
+        """Whether one process per learner can run it: all that it hears comes from neighbors."""
+        ways = set(self.exchange.values())
+        return bool(ways) and "total" not in ways and not self.is_alone
+
+    def parameters(self) -> dict[str, Any]:
+        """What can be set."""
+        return dict(vars(self))
+
+    def replaced(self, **given: Any) -> "Algorithm":
+        """Give the same algorithm with some parameters set."""
+        made: Algorithm = replace(self, **given)  # type: ignore[type-var]
+        return made
 
     def chain(self, state: Any) -> Chain | None:
         """Give the state as a family of core/laws.py, where it is one: then core/rounds.py can

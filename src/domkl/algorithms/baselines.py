@@ -32,6 +32,8 @@ class Alone(Algorithm):
 
     algorithm: Algorithm
 
+    is_alone = True
+
     def __post_init__(self) -> None:
         if not isinstance(self.algorithm, Algorithm):
             raise ParameterError(f"algorithm must be an Algorithm, got {self.algorithm!r}")
@@ -45,6 +47,19 @@ class Alone(Algorithm):
     def uses_features(self) -> bool:  # type: ignore[override]
         """As the algorithm."""
         return self.algorithm.uses_features
+
+    @property
+    def relative_cost(self) -> float:  # type: ignore[override]
+        """As the algorithm."""
+        return self.algorithm.relative_cost
+
+    def parameters(self) -> dict[str, Any]:
+        """Of the algorithm inside."""
+        return self.algorithm.parameters()
+
+    def replaced(self, **given: Any) -> "Alone":
+        """Set parameters of the algorithm inside."""
+        return Alone(self.algorithm.replaced(**given))
 
     @property
     def loss(self) -> Loss | None:  # type: ignore[override]

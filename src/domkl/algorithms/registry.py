@@ -1,53 +1,119 @@
-"""Names of the algorithms, as the command line and the outputs spell them."""
+"""The table of algorithms: what the command line, sweeps, figures and mesh files know of each.
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+To add an algorithm, write its module and add an entry here. A user's own algorithm needs no entry:
+wherever a name is taken, ``module:Name`` is taken too. Importing this module imports no algorithm,
+so that `domkl --help` can read the names without waiting for the compiler.
+"""
 
-from domkl.algorithms.base import Algorithm
-from domkl.algorithms.baselines import Alone, LastValue
-from domkl.algorithms.comkl import COMKL
-from domkl.algorithms.dokl import DOKL
-from domkl.algorithms.domkl import DOMKL
-from domkl.algorithms.domkrls import DOMKRLS
-from domkl.algorithms.linear_rls import LinearRLS
-from domkl.algorithms.rff_dokl import RFFDOKL
-from domkl.algorithms.rff_domkl import RFFDOMKL
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-ALGORITHMS: dict[str, Callable[[], Algorithm]] = {
-    "domkl": DOMKL,
-    "domkrls": DOMKRLS,
-    "dokl": DOKL,
-    "comkl": COMKL,
-    "rff-dokl": RFFDOKL,
-    "rff-domkl": RFFDOMKL,
-    "alone": lambda: Alone(DOMKL()),
-    "last-value": LastValue,
-    "linear-rls": LinearRLS,
-}
+from domkl.errors import ParameterError
+
+if TYPE_CHECKING:
+    from domkl.algorithms.base import Algorithm
 
 
-def parameters(algorithm: Algorithm) -> dict[str, Any]:
-    """What can be set of an algorithm; of one that runs alone, of the one inside.
+@dataclass(frozen=True)
+class Entry:
+    """An algorithm under the name that files, options and outputs use."""
+
+    name: str
+    home: str  # module:Name of its class
+    color: str | None = None  # of its curve in every figure; None: the figure's next one
+    dash: str = "-"
+    is_meshable: bool = True  # whether one process per learner can run it
+    is_alone: bool = False  # whether it is to run without neighbors
+
+    @property
+    def kind(self) -> "type[Algorithm]":
+        """Its class."""
+        return _imported(self.home)
+
+    def make(self) -> "Algorithm":
+        """With its defaults."""
+        made = self.kind()
+        if not self.is_alone:
+            return made
+        from domkl.algorithms.baselines import Alone
+
+        return Alone(made)
+
+    @property
+    def cost(self) -> float:
+        """Time of a learner-step and kernel, with DOMKL's as 1."""
+        return self.make().relative_cost
+
+
+#: colors are Okabe and Ito's and one of Tol's, told apart by color-blind readers
+_ENTRIES = (
+    Entry("domkl", "domkl.algorithms.domkl:DOMKL", "#0072B2"),
+    Entry("domkrls", "domkl.algorithms.domkrls:DOMKRLS", "#882255"),
+    Entry("dokl", "domkl.algorithms.dokl:DOKL", "#56B4E9", "--"),
+    Entry("comkl", "domkl.algorithms.comkl:COMKL", "#D55E00", is_meshable=False),
+    Entry("rff-dokl", "domkl.algorithms.rff_dokl:RFFDOKL", "#CC79A7", "--"),
+    Entry("rff-domkl", "domkl.algorithms.rff_domkl:RFFDOMKL", "#009E73"),
+    Entry(
+        "alone", "domkl.algorithms.domkl:DOMKL", "#000000", ":", is_meshable=False, is_alone=True
+    ),
+    Entry("last-value", "domkl.algorithms.baselines:LastValue", "#8A8A8A", "-.", is_meshable=False),
+    Entry(
+        "linear-rls", "domkl.algorithms.linear_rls:LinearRLS", "#E69F00", "-.", is_meshable=False
+    ),
+)
+ALGORITHMS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def find(name: str, *, meshable: bool = False) -> Entry:
+    """Look an algorithm up by its name, or import a user's own as ``module:Name``.
+
+    With ``meshable`` only those are found that a mesh can run.
 
     Examples
     --------
-    >>> parameters(ALGORITHMS["alone"]())["rho"]
+    >>> find("domkrls").make().forget
+    1.0
+    >>> find("domkl.algorithms.domkl:DOMKL").make().rho
     2.0
     """
-    inner: Any = algorithm.algorithm if isinstance(algorithm, Alone) else algorithm
-    return dict(vars(inner))
+    known = [each.name for each in ALGORITHMS.values() if each.is_meshable or not meshable]
+    if name in known:
+        return ALGORITHMS[name]
+    if isinstance(name, str) and ":" in name:
+        entry = Entry(name, name)
+        if not meshable or entry.make().is_meshable:
+            return entry
+        raise ParameterError(f"algorithm must hear its neighbors and nobody else, got {name!r}")
+    raise ParameterError(
+        f"algorithm must be one of {', '.join(known)} or module:Name, got {name!r}"
+    )
 
 
-def replaced(algorithm: Algorithm, **given: Any) -> Algorithm:
-    """Set some of its parameters.
+def name_of(algorithm: "Algorithm") -> str:
+    """The name under which `find` gives an algorithm of this class.
 
     Examples
     --------
-    >>> replaced(DOMKL(), rho=0.5).rho
-    0.5
+    >>> from domkl.algorithms.domkl import DOMKL
+    >>> name_of(DOMKL(rho=1.0))
+    'domkl'
     """
-    if isinstance(algorithm, Alone):
-        return Alone(replaced(algorithm.algorithm, **given))
-    made: Algorithm = replace(algorithm, **given)  # type: ignore[type-var]
-    return made
+    home = f"{type(algorithm).__module__}:{type(algorithm).__qualname__}"
+    named = (each.name for each in ALGORITHMS.values() if each.home == home and not each.is_alone)
+    return next(named, home)
+
+
+def _imported(home: str) -> "type[Algorithm]":
+    from domkl.algorithms.base import Algorithm
+
+    module, _, attribute = home.partition(":")
+    try:
+        kind: Any = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ParameterError(
+            f"algorithm must be a class that can be imported, got {home!r}: {error}"
+        ) from None
+    if not (isinstance(kind, type) and issubclass(kind, Algorithm)):
+        raise ParameterError(f"algorithm must be a subclass of domkl.Algorithm, got {home!r}")
+    return kind

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.mesh_texts import ABOUT
 from domkl.errors import ParameterError
 
@@ -24,7 +25,7 @@ docs/ten-devices.md goes through the same on ten devices.
 TOPOLOGY_NAMES = (
     "ring", "ring-with-chords", "path", "star", "tree", "grid", "complete", "random",
 )  # fmt: skip
-ALGORITHM_NAMES = ("domkl", "domkrls", "dokl", "rff-dokl", "rff-domkl")
+ALGORITHM_NAMES = tuple(each.name for each in ALGORITHMS.values() if each.is_meshable)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

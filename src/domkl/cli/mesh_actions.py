@@ -11,10 +11,10 @@ from typing import Any
 from domkl.cli.mesh_demo import demo
 from domkl.cli.mesh_watch import status, up
 from domkl.errors import ParameterError
+from domkl.mesh.config import folder as folders
+from domkl.mesh.config.file import MeshConfig, config_of
+from domkl.mesh.config.topology import members_at, named_edges, next_member, parse_edges
 from domkl.mesh.local.launcher import reload_running
-from domkl.mesh.setup import folder as folders
-from domkl.mesh.setup.config import MeshConfig, config_of
-from domkl.mesh.setup.topology import members_at, named_edges, next_member, parse_edges
 from domkl.mesh.transports.base import Address
 
 

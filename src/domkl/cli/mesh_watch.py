@@ -12,10 +12,10 @@ from typing import IO
 
 from domkl.cli.progress import note_after
 from domkl.errors import DomklError, MeshError, ParameterError
+from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.local.launcher import Ended, Launcher, Options
 from domkl.mesh.local.status import Row, as_table, ask_all, rows_of
-from domkl.mesh.process.warm import warm_up
-from domkl.mesh.setup.folder import read_mesh
+from domkl.mesh.node.warm import warm_up
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from domkl.errors import ParameterError
 
 if TYPE_CHECKING:
-    from domkl.mesh.process.serve import Options
+    from domkl.mesh.node.serve import Options
 
 SUMMARY = "run one learner of a mesh as a process"
 DESCRIPTION = """\
@@ -71,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
     """Run the node."""
     _check(args)
     try:
-        from domkl.mesh.process import telemetry
+        from domkl.mesh.node import telemetry
 
         options = _options(args)
-        from domkl.mesh.process.serve import serve
+        from domkl.mesh.node.serve import serve
     except ModuleNotFoundError as error:
         raise _lacking(error) from None
     import asyncio
@@ -100,8 +100,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _options(args: argparse.Namespace) -> "Options":
-    from domkl.mesh.process.serve import Options
-    from domkl.mesh.process.sources import parse_rows
+    from domkl.mesh.node.serve import Options
+    from domkl.mesh.node.sources import parse_rows
     from domkl.mesh.transports.base import Address
 
     return Options(
@@ -120,14 +120,14 @@ def _options(args: argparse.Namespace) -> "Options":
 def _topic(url: str, topic: str) -> Any:
     from functools import partial
 
-    from domkl.mesh.process.mqtt import Broker, from_topic
+    from domkl.mesh.node.mqtt import Broker, from_topic
 
     return partial(from_topic, broker=Broker.parse(url), topic=topic)
 
 
 def make_transport(home: Any) -> Any:
     """The transport that the mesh file names."""
-    from domkl.mesh.process.serve import tls_transport
+    from domkl.mesh.node.serve import tls_transport
 
     if home.config.transport == "tls":
         return tls_transport(home)

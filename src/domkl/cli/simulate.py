@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.progress import Bar, note_after
 from domkl.cli.source import PARTITION_NAMES, add_data_arguments, read_named
 from domkl.errors import ParameterError
@@ -29,10 +30,7 @@ units) and writes the curves as PNG and CSV and the results as JSON.
   domkl simulate --csv table.csv --target price
   domkl simulate --csv log.csv --series load --lags 24 --learners 4
 """
-NAMES = (
-    "domkl", "domkrls", "dokl", "comkl", "rff-dokl", "rff-domkl",
-    "alone", "last-value", "linear-rls",
-)  # fmt: skip
+NAMES = tuple(ALGORITHMS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +88,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     import numpy as np
 
-    from domkl.algorithms.registry import replaced
     from domkl.cli.output import outbox
     from domkl.data.streams import deal
     from domkl.experiments import report
@@ -99,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     setting, algorithms = _setting(args), _algorithms(args)
     source = read_named(args)
     if "last-value" in algorithms and source.is_series:
-        algorithms["last-value"] = replaced(algorithms["last-value"], newest_lag=0)
+        algorithms["last-value"] = algorithms["last-value"].replaced(newest_lag=0)
     X, y = deal(source.X, source.y, setting.n_learners, args.partition, seed=args.seed)
     title = _title(source, setting, y.shape[0])
     with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
@@ -146,7 +143,7 @@ def _setting(args: argparse.Namespace) -> "Setting":
 
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
-    from domkl.algorithms.registry import ALGORITHMS, parameters, replaced
+    from domkl.algorithms.registry import find
 
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
     given |= {"step": args.step, "forget": args.forget}
@@ -154,9 +151,9 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     chosen: dict[str, Algorithm] = {}
     unused = set(given)
     for name in dict.fromkeys(args.algorithm or ALGORITHMS):
-        algorithm = ALGORITHMS[name]()
-        known = parameters(algorithm).keys() & given.keys()
-        chosen[name] = replaced(algorithm, **{parameter: given[parameter] for parameter in known})
+        algorithm = find(name).make()
+        known = algorithm.parameters().keys() & given.keys()
+        chosen[name] = algorithm.replaced(**{parameter: given[parameter] for parameter in known})
         unused -= known
     if args.bandwidth is not None and not any(a.single_kernel for a in chosen.values()):
         unused.add("bandwidth")

@@ -7,21 +7,18 @@ whose content turned out to be wrong.
 
 import fcntl
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from domkl import storage
 from domkl.data.content import check_content
 from domkl.data.download import Progress, discard, download, is_address
 from domkl.data.records import DataSet
 from domkl.data.store import MANIFEST, cache_folder, digest, read_manifest
 from domkl.data.unpack import Unpacked, unpack
 from domkl.errors import DataError
-
-_DRAFT = ".domkl-"
 
 
 class Fetched(NamedTuple):
@@ -99,24 +96,9 @@ def _store(folder: Path, kept: Fetched, content: bytes) -> None:
         "checked": kept.checked,
     }
     manifest = json.dumps({"version": 1, "files": known}, indent=1).encode()
-    with _draft(folder, content) as file, _draft(folder, manifest) as list_of_files:
-        list_of_files.replace(folder / MANIFEST)
-        file.replace(kept.path)
-
-
-@contextmanager
-def _draft(folder: Path, content: bytes) -> Iterator[Path]:
-    """A file with this content and a name of its own, gone afterwards unless renamed."""
-    number, name = tempfile.mkstemp(prefix=_DRAFT, dir=folder)
-    path = Path(name)
-    try:
-        with os.fdopen(number, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
+    with storage.replacing(kept.path) as file:
+        file.write(content)
+        storage.write(folder / MANIFEST, manifest)  # the file takes its name after this
 
 
 @contextmanager
@@ -138,7 +120,7 @@ def _writable(folder: Path) -> Iterator[Path]:
         except OSError:
             pass  # a file system without locks
         try:
-            for draft in folder.glob(f"{_DRAFT}*"):  # of a process that was killed
+            for draft in folder.glob(".*.part"):  # of a process that was killed
                 draft.unlink()
             yield folder
         except OSError as error:

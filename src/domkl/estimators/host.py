@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.base import Algorithm, Inputs
-from domkl.algorithms.baselines import Alone
 from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.graphs.graph import Graph
 from domkl.sim.engine import Cell, first_state
@@ -28,7 +27,7 @@ class Host:
     def __init__(self, algorithm: Algorithm, features: RandomFeatures) -> None:
         self.algorithm, self.features = algorithm, features
         self._alone = Graph.empty(1)
-        self._network = Network([self._alone], is_alone=isinstance(algorithm, Alone))
+        self._network = Network([self._alone], is_alone=algorithm.is_alone)
         self._stack = FeatureStack([features])
         self._room = features.empty(1, 1, np.float64)
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from domkl import archive, checks
+from domkl import checks, storage
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.domkrls import DOMKRLS
 from domkl.core.features import RandomFeatures
@@ -278,7 +278,7 @@ class Learner:
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file, to go on from there to the bit; no pickle."""
-        archive.write(path, archive.pack("learner", parts.of_learner(self)))
+        storage.write(path, storage.pack("learner", parts.of_learner(self)))
 
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:

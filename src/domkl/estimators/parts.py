@@ -8,11 +8,11 @@ import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
-from domkl.archive import Arrays, Parts, sound, unpack
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError
 from domkl.estimators.scaling import Early
 from domkl.estimators.store import decode, encode
+from domkl.storage import Arrays, Parts, sound, unpack
 
 if TYPE_CHECKING:
     from domkl.estimators.learner import Learner

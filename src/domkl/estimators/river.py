@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
-from domkl import archive
+from domkl import storage
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Loss, Squared
@@ -83,8 +83,8 @@ class _Online:
         held = ("algorithm", "bank", "n_frequencies", "scale", "seed")
         params = {name: store.encode(getattr(self, name)) for name in held}
         header, arrays = parts.of_learner(self.learner)
-        made = archive.Parts({"params": params, "learner": header}, arrays)
-        archive.write(path, archive.pack(self._kind(), made))
+        made = storage.Parts({"params": params, "learner": header}, arrays)
+        storage.write(path, storage.pack(self._kind(), made))
 
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
@@ -92,7 +92,7 @@ class _Online:
         return parts.from_file(cls._kind(), path, lambda held: cls._of_parts(held, algorithm))
 
     @classmethod
-    def _of_parts(cls, held: archive.Parts, algorithm: Algorithm | None) -> Self:
+    def _of_parts(cls, held: storage.Parts, algorithm: Algorithm | None) -> Self:
         made, learner = parts.revived(cls, held, algorithm)
         made.learner = parts.as_learner(Learner, learner, algorithm)
         return made

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from domkl import archive
+from domkl import storage
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Loss, Squared
@@ -84,7 +84,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         }
         header, arrays = parts.of_learner(self.learner_)
         header = {"params": params, "known": known, "learner": header}
-        archive.write(path, archive.pack(self._kind(), archive.Parts(header, arrays)))
+        storage.write(path, storage.pack(self._kind(), storage.Parts(header, arrays)))
 
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
@@ -92,7 +92,7 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         return parts.from_file(cls._kind(), path, lambda held: cls._of_parts(held, algorithm))
 
     @classmethod
-    def _of_parts(cls, held: archive.Parts, algorithm: Algorithm | None) -> Self:
+    def _of_parts(cls, held: storage.Parts, algorithm: Algorithm | None) -> Self:
         made, learner = parts.revived(cls, held, algorithm)
         made._adopt(parts.as_learner(Learner, learner, algorithm))
         known = {name: store.decode(value) for name, value in held.header["known"].items()}

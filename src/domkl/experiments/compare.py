@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from domkl import checks, rng
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.registry import parameters
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
 from domkl.graphs.graph import Graph
@@ -92,10 +91,8 @@ def is_diverged(mse: Floats) -> NDArray[np.bool_]:
 def cost_of(algorithm: Algorithm, n_samples: int, n_inputs: int, n_learners: int) -> float:
     """Microseconds of a trial on one core, roughly: as in docs/speed.md, with all pairs for CV."""
     kernels = 1 if algorithm.single_kernel else 17
-    if "DOMKRLS" in repr(algorithm):
-        kernels *= 6  # of bench_domkrls.py
     pairs = 0.012 * n_learners
-    per_step = kernels * (0.3 + pairs + 0.003 * n_inputs)
+    per_step = algorithm.relative_cost * kernels * (0.3 + pairs + 0.003 * n_inputs)
     return float(n_samples * max(per_step, 1.0))
 
 
@@ -183,7 +180,7 @@ def plain_parameters(algorithm: Algorithm) -> dict[str, Any]:
     """Its parameters, those that are no numbers or words in words."""
     return {
         key: value if isinstance(value, (int, float, str)) or value is None else repr(value)
-        for key, value in parameters(algorithm).items()
+        for key, value in algorithm.parameters().items()
     }
 
 

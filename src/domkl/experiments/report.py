@@ -9,23 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from domkl.algorithms.registry import ALGORITHMS
 from domkl.experiments.compare import Outcome, Setting
 from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
 
-# Okabe and Ito's palette and one of Tol's, told apart by color-blind readers; as registered
-COLORS = {
-    "domkl": "#0072B2",
-    "domkrls": "#882255",
-    "dokl": "#56B4E9",
-    "comkl": "#D55E00",
-    "rff-dokl": "#CC79A7",
-    "rff-domkl": "#009E73",
-    "alone": "#000000",
-    "last-value": "#8A8A8A",
-    "linear-rls": "#E69F00",
-}
-DASHES = {"dokl": "--", "rff-dokl": "--", "alone": ":", "last-value": "-.", "linear-rls": "-."}
+COLORS = {name: entry.color for name, entry in ALGORITHMS.items()}
+DASHES = {name: entry.dash for name, entry in ALGORITHMS.items()}
 
 
 def as_records(outcomes: list[Outcome], setting: Setting, source: dict[str, Any]) -> list[Any]:

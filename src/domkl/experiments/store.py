@@ -6,7 +6,6 @@ never stale, never overwritten, and can be shared between runs. A file appears w
 
 import hashlib
 import json
-import os
 import tempfile
 import zipfile
 import zlib
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import domkl
+from domkl import storage
 from domkl.core.jit import source_digest
 from domkl.errors import ParameterError
 
@@ -106,14 +106,8 @@ class Store:
 
     def put(self, key: str, outcome: Kept) -> None:
         """Keep an outcome."""
-        draft = self.folder / f"{key}.{os.getpid()}.part"
-        try:
-            with draft.open("wb") as file:
-                np.savez_compressed(file, **outcome)
-            draft.replace(self._path(key))
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        with storage.replacing(self._path(key)) as file:
+            np.savez_compressed(file, **outcome)
 
     def _path(self, key: str) -> Path:
         return path_of(self.folder, key)

@@ -15,16 +15,15 @@ from numpy.typing import DTypeLike
 
 from domkl import rng
 from domkl.algorithms.base import Algorithm, Inputs, Sizes
-from domkl.algorithms.baselines import Alone
 from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.core.rounds import Map, Rows, Wires, play
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
+from domkl.sim.cv import Disagreement
 from domkl.sim.inputs import Stream
-from domkl.sim.measure import Disagreement
+from domkl.sim.mpi.shard import Place
 from domkl.sim.network import Network
-from domkl.sim.records import Records
-from domkl.sim.shard import Place
+from domkl.sim.recorder import Records
 from domkl.typing import Floats
 
 
@@ -34,7 +33,7 @@ class Options:
 
     dtype: DTypeLike
     cv: str
-    kept: tuple[str, ...]  # names in sim/records.py
+    kept: tuple[str, ...]  # names in sim/recorder.py
     seed: int
     threads: int = 1  # for each cell
 
@@ -160,7 +159,7 @@ def first_state(cell: Cell, algorithm: Algorithm, dtype: DTypeLike) -> Any:
 
 def network_of(cell: Cell, algorithm: Algorithm) -> Network:
     """The cell's graphs, as the algorithm uses them."""
-    return Network(cell.graphs, is_alone=isinstance(algorithm, Alone), place=cell.place)
+    return Network(cell.graphs, is_alone=algorithm.is_alone, place=cell.place)
 
 
 def _joined(values: Any) -> Any:

@@ -8,7 +8,7 @@ from domkl.algorithms.base import Algorithm, Delivery, Net
 from domkl.core.exchange import neighbor_gap, neighbor_sum, total_sum, weighted_mean
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph, disjoint_union
-from domkl.sim.shard import Place, Shard
+from domkl.sim.mpi.shard import Place, Shard
 from domkl.typing import Array, Floats
 
 

@@ -17,10 +17,10 @@ from domkl.core.features import RandomFeatures
 from domkl.core.laws import ADMM, Chain
 from domkl.core.passes import advance, close, hedge_rounds, move, play_kernels, settle, weigh_rows
 from domkl.core.rounds import Map, Wires
+from domkl.sim.cv import Pairs, by_moments
 from domkl.sim.engine import Cell, Options, first_state, network_of
 from domkl.sim.inputs import Stream
-from domkl.sim.measure import Pairs, by_moments
-from domkl.sim.records import Records
+from domkl.sim.recorder import Records
 from domkl.sim.team import Team
 from domkl.typing import Array, Floats, Ints
 

@@ -13,11 +13,11 @@ from domkl.core.features import RandomFeatures
 from domkl.core.passes import FAMILIES
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
-from domkl.sim.crew import available_cores, run_all
 from domkl.sim.engine import Cell, Options, first_state, play_trial, run_cell
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
 from domkl.sim.passes import play_network
 from domkl.sim.result import Run, collect, single, split_state
+from domkl.sim.threads import available_cores, run_all
 from domkl.typing import Real
 
 EXACT_CV_UP_TO = 1000

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.main import main
 from domkl.cli.mesh import ALGORITHM_NAMES, TOPOLOGY_NAMES
 from domkl.cli.mesh_watch import Screen, _reloaded
+from domkl.mesh.config.file import read_config
+from domkl.mesh.config.topology import TOPOLOGIES
 from domkl.mesh.local.demo import Plan
 from domkl.mesh.local.launcher import Launcher
-from domkl.mesh.setup.config import read_config
-from domkl.mesh.setup.settings import MESH_ALGORITHMS
-from domkl.mesh.setup.topology import TOPOLOGIES
 
 SERIES = ["--target", "load:0:100", "--lags", "2"]
 
@@ -35,7 +35,10 @@ def run(*arguments):
 
 
 def test_the_parser_knows_the_names():
-    assert tuple(MESH_ALGORITHMS) == ALGORITHM_NAMES
+    assert (
+        tuple(each.name for each in ALGORITHMS.values() if each.make().is_meshable)
+        == ALGORITHM_NAMES
+    )
     assert (*TOPOLOGIES, "random") == TOPOLOGY_NAMES
 
 

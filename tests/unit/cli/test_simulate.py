@@ -112,7 +112,7 @@ def test_the_defaults_are_the_papers(here):
 
     args = parser().parse_args(["simulate"])
     assert (args.learners, args.connect, args.trials, args.frequencies) == (10, 0.25, 20, 50)
-    domkl_ = ALGORITHMS["domkl"]()
+    domkl_ = ALGORITHMS["domkl"].make()
     assert (domkl_.rho, domkl_.eta_l, domkl_.eta_g) == (100 / 50, 10 / 50, 10)
     assert tuple(ALGORITHMS) == NAMES
     assert (SCALE_NAMES, PARTITION_NAMES) == (SCALES, PARTITIONS)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import domkl
-from domkl import archive
+from domkl import storage
 from domkl.estimators import parts, river, sklearn
 from domkl.estimators.learner import Learner
 
@@ -23,12 +23,12 @@ def learned(**options):
 
 @pytest.fixture(scope="module")
 def saved():
-    return archive.pack("learner", parts.of_learner(learned()[0]))
+    return storage.pack("learner", parts.of_learner(learned()[0]))
 
 
 def loaded(data):
-    with archive.sound("learner"):
-        return parts.as_learner(Learner, archive.unpack("learner", data))
+    with storage.sound("learner"):
+        return parts.as_learner(Learner, storage.unpack("learner", data))
 
 
 def rewritten(data, change=None, compression=zipfile.ZIP_STORED, **arrays):

@@ -8,10 +8,10 @@ import pytest
 
 from domkl.experiments.mesh_demo import Findings, as_records, as_table
 from domkl.experiments.mesh_figure import write_figure
+from domkl.mesh.config.file import MeshConfig
+from domkl.mesh.config.topology import members_at, named_edges
 from domkl.mesh.local.demo import Plan, Record, Shot
-from domkl.mesh.model import Range
-from domkl.mesh.setup.config import MeshConfig
-from domkl.mesh.setup.topology import members_at, named_edges
+from domkl.mesh.protocol.model import Range
 from domkl.sim.simulate import simulate
 
 PLAN = Plan(n_learners=4, rate=1.0, seconds=50.0)

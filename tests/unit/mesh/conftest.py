@@ -7,10 +7,10 @@ import domkl
 from domkl.algorithms.domkl import DOMKL
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Gaussian
-from domkl.mesh.events import Alarm, PeerUp, Received, Sample, Send, Tick
-from domkl.mesh.model import Model, Range
-from domkl.mesh.protocol import Protocol
-from domkl.mesh.wire import decode
+from domkl.mesh.protocol.events import Alarm, PeerUp, Received, Sample, Send, Tick
+from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.protocol.wire import decode
 
 
 def small_model(algorithm=None, *, seed=1, kernels=(0.01, 1.0), n_frequencies=3, **changes):

@@ -74,7 +74,7 @@ def _styles(figure: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     found = {}
     for place, name in enumerate(names):
         color, dash = CYCLE[place % len(CYCLE)], "-"
-        color, dash = COLORS.get(name, color), DASHES.get(name, dash)
+        color, dash = COLORS.get(name) or color, DASHES.get(name, dash)
         color, dash = OWN.get(name, (color, dash))
         found[name] = (color, dash, MARKERS[place % len(MARKERS)])
     return found

@@ -21,7 +21,7 @@ from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.works.base import Report, Stream, Work
 from domkl.experiments.reproduce.works.curves import Curves
 from domkl.experiments.store import Kept, Store
-from domkl.sim.crew import available_cores
+from domkl.sim.threads import available_cores
 
 #: the panels of Figure 1, in its order
 PANELS = ("conductivity", "weather", "wave", "air-quality", "traffic", "temperature")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.registry import parameters
 from domkl.errors import DataError
 from domkl.experiments.compare import cost_of
 from domkl.experiments.source import Source, read_source
@@ -119,4 +118,4 @@ def _labels(data: Data, cell: Cell, method: Method) -> dict[str, Any]:
 
 def plain(algorithm: Algorithm) -> dict[str, Any]:
     """Those of its parameters that a file could say."""
-    return {key: value for key, value in parameters(algorithm).items() if is_plain(value)}
+    return {key: value for key, value in algorithm.parameters().items() if is_plain(value)}

@@ -23,7 +23,7 @@ from domkl.experiments.sweep.plan import Plan, make_plan
 from domkl.experiments.sweep.spec import read_spec
 from domkl.experiments.sweep.table import Table, tabulate
 from domkl.experiments.sweep.unit import Cell, Unit, run_unit, warm_up
-from domkl.sim.crew import available_cores
+from domkl.sim.threads import available_cores
 
 Progress = Callable[[str, float, float], None]  # label, cost done, cost in all
 

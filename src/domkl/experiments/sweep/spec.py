@@ -16,7 +16,7 @@ from typing import Any
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.registry import ALGORITHMS, parameters, replaced
+from domkl.algorithms.registry import ALGORITHMS, find
 from domkl.data.catalog import DATASETS
 from domkl.data.streams import PARTITIONS
 from domkl.errors import DomklError, ParameterError
@@ -215,8 +215,8 @@ def _methods(table: Mapping[str, Any]) -> Iterator[Method]:
         raise ParameterError(f"an algorithm must have a name, one of {', '.join(ALGORITHMS)}")
     rest = {key: value for key, value in table.items() if key != "name"}
     for name in _axis("name", table["name"]):
-        plain = ALGORITHMS[checks.choice("name", name, ALGORITHMS)]()
-        defaults = {key: v for key, v in parameters(plain).items() if is_plain(v)}
+        plain = find(name).make()
+        defaults = {key: v for key, v in plain.parameters().items() if is_plain(v)}
         single = ("bandwidth",) if plain.single_kernel else ()
         _known(name, table, ("name", *defaults, *single))
         widths = {"bandwidth": list(FIGURE_1_BANDWIDTHS)} if single else {}
@@ -225,7 +225,7 @@ def _methods(table: Mapping[str, Any]) -> Iterator[Method]:
             if bandwidth is not None:
                 bandwidth = checks.positive("bandwidth", bandwidth)
             values = {key: _like(value, defaults[key]) for key, value in given.items()}
-            yield Method(name, replaced(plain, **values), tuple(values), bandwidth)
+            yield Method(name, plain.replaced(**values), tuple(values), bandwidth)
 
 
 def is_plain(value: Any) -> bool:
@@ -242,4 +242,4 @@ def on_series(method: Method) -> Method:
     """The last value of a series is its newest lag, unless the file says otherwise."""
     if method.name != "last-value" or "newest_lag" in method.given:
         return method
-    return replace(method, algorithm=replaced(method.algorithm, newest_lag=0))
+    return replace(method, algorithm=method.algorithm.replaced(newest_lag=0))

@@ -13,11 +13,11 @@ from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
 from domkl.data.streams import deal
 from domkl.errors import ParameterError
+from domkl.mesh.config.file import MeshConfig, write_config
+from domkl.mesh.config.folder import MESH, init_mesh
+from domkl.mesh.config.topology import members_at, named_edges
 from domkl.mesh.local.relay import Cable
-from domkl.mesh.model import Range
-from domkl.mesh.setup.config import MeshConfig, write_config
-from domkl.mesh.setup.folder import MESH, init_mesh
-from domkl.mesh.setup.topology import members_at, named_edges
+from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 from domkl.typing import Floats
 

@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import IO, NamedTuple
 
 from domkl.errors import MeshError
-from domkl.mesh.setup.config import MeshConfig
-from domkl.mesh.setup.folder import read_mesh
+from domkl.mesh.config.file import MeshConfig
+from domkl.mesh.config.folder import read_mesh
 
 LOCK, LOG = "up.lock", "node.log"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a dead node is started again

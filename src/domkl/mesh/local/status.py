@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from domkl.mesh.certificates import CA
-from domkl.mesh.setup.config import Member, MeshConfig
-from domkl.mesh.setup.folder import TOKEN
-from domkl.mesh.setup.settings import WILDCARDS, is_loopback
+from domkl.mesh.config.certificates import CA
+from domkl.mesh.config.file import Member, MeshConfig
+from domkl.mesh.config.folder import TOKEN
+from domkl.mesh.config.settings import WILDCARDS, is_loopback
 
 TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**20  # bytes

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from domkl.errors import ParameterError
-from domkl.mesh.certificates import check_certificate
+from domkl.mesh.config.certificates import check_certificate
 from domkl.mesh.transports.base import (
     MAX_FRAME,
     NOT_A_NEIGHBOR,

@@ -19,7 +19,7 @@ from typing import Any
 import zenoh
 
 from domkl.errors import ParameterError
-from domkl.mesh.certificates import check_certificate
+from domkl.mesh.config.certificates import check_certificate
 from domkl.mesh.transports import zenoh_config
 from domkl.mesh.transports.base import (
     MAX_FRAME,

@@ -171,7 +171,7 @@ def test_every_column_has_a_name_of_its_own():
     fixed = [*MEASURED, "data", "graph", "learners", "algorithm", "frequencies", "dtype", "seed"]
     data = [key for key in DATA_KEYS if key != "name"]
     networks = {key for kind in KINDS.values() for key in kind.defaults}
-    methods = {key for make in ALGORITHMS.values() for key in plain(make())} | {"bandwidth"}
+    methods = {key for each in ALGORITHMS.values() for key in plain(each.make())} | {"bandwidth"}
     names = [*fixed, *data, *networks, *methods]
     assert sorted(set(names)) == sorted(names)
 

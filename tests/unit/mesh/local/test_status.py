@@ -8,11 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from domkl.mesh import certificates
+from domkl.mesh.config import certificates
+from domkl.mesh.config.file import Member, MeshConfig
+from domkl.mesh.config.topology import members_at
 from domkl.mesh.local.status import as_table, ask, ask_all, rows_of
-from domkl.mesh.model import Range
-from domkl.mesh.setup.config import Member, MeshConfig
-from domkl.mesh.setup.topology import members_at
+from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
 EDGE = {"is_open": True, "received_bytes": 1000, "sent_bytes": 2_500_000}

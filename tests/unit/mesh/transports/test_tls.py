@@ -10,7 +10,7 @@ import pytest
 from mesh_nets import LOCALHOST, SocketNet, free_port, story, wait_for
 
 from domkl.errors import DataError, ParameterError
-from domkl.mesh import certificates
+from domkl.mesh.config import certificates
 from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.link import GREETING
 from domkl.mesh.transports.sockets import context

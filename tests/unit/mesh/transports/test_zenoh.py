@@ -10,7 +10,7 @@ import zenoh
 from mesh_nets import LOCALHOST, Node, ZenohNet, free_port, story, wait_for
 
 from domkl.errors import DataError, ParameterError
-from domkl.mesh import certificates
+from domkl.mesh.config import certificates
 from domkl.mesh.transports import zenoh_config
 from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.zenoh import ZenohTransport, open_router, run_router

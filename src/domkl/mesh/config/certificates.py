@@ -1,0 +1,246 @@
+"""The certificates of a mesh: its own authority, and one certificate for each node.
+
+A node's folder holds `ca.pem` (whom to trust), `node.pem` and `node.key`; the authority's folder
+holds `ca.pem` and `ca.key`, and need not be on any node. A certificate carries the node's name as
+its common name and first alternative name; `hosts` are added for transports that check addresses.
+
+Changing the authority, while the mesh runs: `rotate_authority`, then `trust` for every node (both
+authorities are believed), then `issue` for every node, then `retire_authority` and `trust` again.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from domkl import storage
+from domkl.errors import DataError, ParameterError
+from domkl.mesh.transports.base import check_name
+
+CA, CA_KEY, NODE, NODE_KEY = "ca.pem", "ca.key", "node.pem", "node.key"
+AUTHORITY_DAYS = 3650
+SKEW = timedelta(hours=1)  # clocks of nodes may differ by this much
+
+
+def create_authority(folder: Path, mesh_name: str, *, now: datetime | None = None) -> None:
+    """Make the authority of a new mesh; refuses to overwrite one."""
+    if (folder / CA_KEY).exists():
+        raise DataError(f"folder must not hold an authority already, got {folder}")
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    key, certificate = _new_authority(f"{check_name(mesh_name)} authority", now)
+    storage.write(folder / CA, _pem([certificate]))
+    _write_secret(folder / CA_KEY, key)
+
+
+def rotate_authority(folder: Path, *, now: datetime | None = None) -> None:
+    """Make a new key for the authority; `ca.pem` holds new and old until `retire_authority`."""
+    _, current = _authority(folder)
+    common_name = str(current.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
+    key, certificate = _new_authority(common_name, now)
+    storage.write(folder / CA, _pem([certificate, current]))
+    _write_secret(folder / CA_KEY, key)
+
+
+def retire_authority(folder: Path) -> None:
+    """Believe the newest authority only."""
+    storage.write(folder / CA, _pem([_authority(folder)[1]]))
+
+
+def trust(folder_of_ca: Path, out_folder: Path) -> None:
+    """Copy the list of authorities to a node's folder, and nothing else."""
+    bundle = folder_of_ca / CA
+    _load(bundle)
+    out_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    storage.write(out_folder / CA, bundle.read_bytes())
+
+
+def issue(
+    folder_of_ca: Path,
+    name: str,
+    out_folder: Path,
+    *,
+    days: int = 365,
+    hosts: Iterable[str] = (),
+    now: datetime | None = None,
+) -> None:
+    """Give a node a key and a certificate, or new ones: to renew is to issue again.
+
+    Parameters
+    ----------
+    folder_of_ca : Path
+        The authority's folder.
+    name : str
+        The node's name.
+    out_folder : Path
+        The node's folder; each file in it is replaced at once.
+    days : int, default=365
+        How long the certificate holds.
+    hosts : iterable of str, optional
+        Addresses and host names at which the node is dialed.
+    now : datetime, optional
+        When it begins to hold; default now.
+    """
+    if days < 1:
+        raise ParameterError(f"days must be >= 1, got {days}")
+    ca_key, ca = _authority(folder_of_ca)
+    key = ec.generate_private_key(ec.SECP256R1())
+    usage = x509.ExtendedKeyUsage(
+        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+    )
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    names = [x509.DNSName(check_name(name)), *(_host(each) for each in hosts if each != name)]
+    certificate = (
+        _builder(_subject(name), ca.subject, key, days, now)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(is_authority=False), critical=True)
+        .add_extension(usage, critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(authority, critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    trust(folder_of_ca, out_folder)
+    _write_secret(out_folder / NODE_KEY, key)
+    storage.write(out_folder / NODE, _pem([certificate]))
+
+
+def expires(path: Path) -> datetime:
+    """When the first certificate in a file ceases to hold."""
+    return _load(path)[0].not_valid_after_utc
+
+
+def common_name(path: Path) -> str:
+    """The node that the first certificate in a file names."""
+    names = _load(path)[0].subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not names:
+        raise DataError(f"certificate must have a common name, got none in {path}")
+    return str(names[0].value)
+
+
+def is_of_newest(folder_of_ca: Path, path: Path) -> bool:
+    """Whether the first certificate in a file is signed by the authority's key of today."""
+    try:
+        _load(path)[0].verify_directly_issued_by(_authority(folder_of_ca)[1])
+    except (ValueError, InvalidSignature):
+        return False
+    return True
+
+
+def check_certificate(folder: Path, name: str) -> None:
+    """Raise unless a folder holds the certificate of this very node."""
+    found = common_name(folder / NODE)
+    if found != name:
+        raise DataError(f"certificate in {folder} must be of {name!r}, got {found!r}; issue one")
+
+
+def _new_authority(
+    common_name: str, now: datetime | None
+) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    serial = x509.NameAttribute(NameOID.SERIAL_NUMBER, os.urandom(8).hex())  # tells keys apart
+    subject = x509.Name([*_subject(common_name), serial])
+    certificate = (
+        _builder(subject, subject, key, AUTHORITY_DAYS, now)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(is_authority=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return key, certificate
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    days: int,
+    now: datetime | None,
+) -> x509.CertificateBuilder:
+    begin = now or datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(begin - SKEW)
+        .not_valid_after(begin + timedelta(days=days))
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _subject(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _host(text: str) -> x509.GeneralName:
+    with contextlib.suppress(ValueError):
+        return x509.IPAddress(ip_address(text))
+    try:
+        return x509.DNSName(text)
+    except ValueError:
+        raise ParameterError(f"hosts must be addresses or ASCII host names, got {text!r}") from None
+
+
+def _authority(folder: Path) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
+    """The key, and the certificate in the bundle that belongs to it."""
+    key = _load_key(folder / CA_KEY)
+    for certificate in _load(folder / CA):
+        if certificate.public_key() == key.public_key():
+            return key, certificate
+    raise DataError(f"{CA} must hold the certificate of {CA_KEY}, got another in {folder}")
+
+
+def _load(path: Path) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"certificate must be a readable file, got {error}") from error
+    except ValueError as error:
+        raise DataError(f"certificate must be in PEM form, got {path}: {error}") from error
+
+
+def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
+    try:
+        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"key must be a readable PEM file, got {path}: {error}") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise DataError(f"key must be on an elliptic curve, got another kind in {path}")
+    return key
+
+
+def _pem(certificates: Sequence[x509.Certificate]) -> bytes:
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in certificates)
+
+
+def _write_secret(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    storage.write(
+        path,
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        mode=0o600,
+    )

@@ -1,0 +1,227 @@
+"""The folder of a mesh: make it, add and remove learners, renew keys.
+
+    DIR/mesh.toml                      the agreed file
+    DIR/authority/ca.pem, ca.key       whoever has this key can join; keep it off the devices
+    DIR/<learner>/                     for its device: mesh.toml ca.pem node.pem node.key token
+    DIR/<learner>/data/                what the node writes
+    DIR/router/                        of a Zenoh router, if the mesh has one: ca.pem node.pem ...
+    DIR/removed/                       folders of learners that were taken out
+
+Whatever is made is made in a hidden folder first and then renamed; what fails leaves no trace.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from domkl import checks
+from domkl.errors import DataError, ParameterError
+from domkl.mesh.config import certificates
+from domkl.mesh.config.file import Member, MeshConfig, read_config, write_config
+from domkl.mesh.config.topology import Edges
+
+MESH, AUTHORITY, REMOVED, ROUTER, TOKEN = "mesh.toml", "authority", "removed", "router", "token"
+RESERVED = (AUTHORITY, REMOVED, ROUTER)
+DAYS = 365
+
+
+def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
+    """Make the folder of a new mesh; refuses to touch one that holds anything."""
+    checks.whole("days", days, 1)
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise ParameterError(f"folder must be new or empty, got {folder}; choose another name")
+    for name in config.names:
+        _check_free(name)
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _draft(folder.parent) as draft:
+            root = draft / "mesh"
+            root.mkdir(mode=0o755)
+            certificates.create_authority(root / AUTHORITY, config.name)
+            (root / AUTHORITY).chmod(0o700)
+            for member in config.members:
+                _make_learner(root, root / member.name, member, config, days)
+            if config.router is not None:
+                (root / ROUTER).mkdir(mode=0o700)
+                _issue(root, ROUTER, config, days)
+                write_config(root / ROUTER / MESH, config)
+            write_config(root / MESH, config)
+            root.replace(folder)
+    except OSError as error:
+        raise ParameterError(
+            f"folder must be one that can be written, got {folder}: {error.strerror}"
+        ) from None
+    finally:
+        for path in made:
+            with contextlib.suppress(OSError):  # it holds something by now
+                path.rmdir()
+
+
+def read_mesh(folder: Path) -> MeshConfig:
+    """Read the mesh file of a mesh's folder."""
+    if not folder.is_dir():
+        raise DataError(f"folder must be one that domkl mesh init made, got {folder}")
+    return read_config(folder / MESH)
+
+
+def add_learner(folder: Path, member: Member, edges: Edges, *, days: int = DAYS) -> MeshConfig:
+    """Add a learner with its edges; every folder gets the new mesh file."""
+    checks.whole("days", days, 1)
+    config = read_mesh(folder)
+    _check_free(member.name)
+    if member.name in config.names:
+        raise ParameterError(f"learner must be a new one, got {member.name!r}, which is there")
+    if (folder / member.name).exists():
+        raise ParameterError(
+            f"{folder / member.name} must not exist; it is no learner of the mesh: move it away"
+        )
+    new = replace(config, members=(*config.members, member), edges=(*config.edges, *edges))
+    with _draft(folder) as draft:
+        made = draft / member.name
+        _make_learner(folder, made, member, new, days)
+        made.replace(folder / member.name)
+        try:
+            _agree(folder, config, new)
+        except BaseException:
+            shutil.rmtree(folder / member.name)
+            raise
+    return new
+
+
+def remove_learner(folder: Path, name: str, edges: Edges = ()) -> tuple[MeshConfig, Path | None]:
+    """Take a learner out, with its edges; ``edges`` join those that it held together.
+
+    Its folder is kept under DIR/removed, without the key: nobody else can be that learner.
+    """
+    config = read_mesh(folder)
+    config.member(name)
+    new = replace(
+        config,
+        members=tuple(each for each in config.members if each.name != name),
+        edges=(*(edge for edge in config.edges if name not in edge), *edges),
+    )
+    _agree(folder, config, new)
+    if not (folder / name).is_dir():
+        return new, None
+    (folder / REMOVED).mkdir(mode=0o700, exist_ok=True)
+    kept, number = folder / REMOVED / name, 2
+    while kept.exists():
+        kept, number = folder / REMOVED / f"{name}-{number}", number + 1
+    (folder / name).replace(kept)
+    (kept / certificates.NODE_KEY).unlink(missing_ok=True)
+    return new, kept
+
+
+def rotate_keys(folder: Path, names: Sequence[str] = (), *, days: int = DAYS) -> MeshConfig:
+    """Give learners, or all of them and the router, new keys and certificates."""
+    checks.whole("days", days, 1)
+    config = read_mesh(folder)
+    chosen = names or _hosts(config)
+    for name in chosen:
+        if name != ROUTER or config.router is None:
+            config.member(name)
+        _check_here(folder, name)
+    for name in chosen:
+        _issue(folder, name, config, days)
+    return config
+
+
+def begin_authority(folder: Path) -> MeshConfig:
+    """Make a new authority beside the old one; learners are told to believe both."""
+    config = _here(folder)
+    if _n_authorities(folder) > 1:
+        raise ParameterError(
+            "authority must be one before another is made, got two; end the last change first:"
+            " rotate-keys, then rotate-keys --authority retire"
+        )
+    certificates.rotate_authority(folder / AUTHORITY)
+    _trust(folder, config)
+    return config
+
+
+def retire_authority(folder: Path) -> MeshConfig:
+    """Stop believing the old authority; refused while a learner's certificate is of the old one."""
+    config = _here(folder)
+    for name in _hosts(config):
+        if not certificates.is_of_newest(folder / AUTHORITY, folder / name / certificates.NODE):
+            raise ParameterError(
+                f"certificate of {name} must be of the new authority; rotate-keys first"
+            )
+    certificates.retire_authority(folder / AUTHORITY)
+    _trust(folder, config)
+    return config
+
+
+def _here(folder: Path) -> MeshConfig:
+    config = read_mesh(folder)
+    for name in _hosts(config):
+        _check_here(folder, name)
+    return config
+
+
+def _hosts(config: MeshConfig) -> dict[str, str]:
+    """Where every learner is dialed, and the router."""
+    found = {member.name: member.address.host for member in config.members}
+    return found if config.router is None else found | {ROUTER: config.router.host}
+
+
+def _issue(root: Path, name: str, config: MeshConfig, days: int) -> None:
+    hosts = [_hosts(config)[name]]
+    certificates.issue(root / AUTHORITY, name, root / name, days=days, hosts=hosts)
+
+
+def _trust(folder: Path, config: MeshConfig) -> None:
+    for name in _hosts(config):
+        certificates.trust(folder / AUTHORITY, folder / name)
+
+
+def _n_authorities(folder: Path) -> int:
+    return (folder / AUTHORITY / certificates.CA).read_text().count("BEGIN CERTIFICATE")
+
+
+def _make_learner(root: Path, folder: Path, member: Member, config: MeshConfig, days: int) -> None:
+    folder.mkdir(mode=0o700)
+    certificates.issue(
+        root / AUTHORITY, member.name, folder, days=days, hosts=[member.address.host]
+    )
+    write_config(folder / MESH, config)
+    token = os.open(folder / TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(token, "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
+
+
+def _agree(folder: Path, old: MeshConfig, new: MeshConfig) -> None:
+    """Put the new mesh file into every folder, the agreed one last; or put the old ones back."""
+    paths = [folder / name / MESH for name in _hosts(new) if (folder / name).is_dir()]
+    done: list[Path] = []
+    try:
+        for path in (*paths, folder / MESH):
+            write_config(path, new)
+            done.append(path)
+    except BaseException:
+        for path in done:
+            with contextlib.suppress(OSError):
+                write_config(path, old)
+        raise
+
+
+def _check_free(name: str) -> None:
+    if name in RESERVED:
+        raise ParameterError(f"learner must not be called {', '.join(RESERVED)}, got {name!r}")
+
+
+def _check_here(folder: Path, name: str) -> None:
+    if not (folder / name).is_dir():
+        raise DataError(f"{folder / name} must hold the files of {name}; it is missing")
+
+
+@contextlib.contextmanager
+def _draft(parent: Path) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix=".domkl-", dir=parent) as name:
+        yield Path(name)

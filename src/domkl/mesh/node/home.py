@@ -1,0 +1,90 @@
+"""The folder of one node: who it is, what the mesh agreed on, and one process at a time."""
+
+import fcntl
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from domkl.errors import DataError, MeshError
+from domkl.mesh.config import certificates
+from domkl.mesh.config.file import Member, MeshConfig, read_config
+from domkl.mesh.transports.base import Address
+
+MESH, DATA, TOKEN = "mesh.toml", "data", "token"
+
+
+class Home(NamedTuple):
+    """What a node is told by its folder."""
+
+    folder: Path
+    mesh_file: Path
+    name: str
+    config: MeshConfig
+
+    @property
+    def data(self) -> Path:
+        """Where the node writes."""
+        return self.folder / DATA
+
+    @property
+    def member(self) -> Member:
+        """Its row of the mesh file."""
+        return self.config.member(self.name)
+
+    @property
+    def neighbors(self) -> dict[str, Address]:
+        """Where each neighbor listens, in the order of sums."""
+        names = self.config.neighbors(self.name)
+        return {name: self.config.member(name).address for name in names}
+
+    @property
+    def certificate(self) -> Path | None:
+        """Its certificate, where it has one."""
+        path = self.folder / certificates.NODE
+        return path if path.exists() else None
+
+    def read_again(self) -> "Home":
+        """The same node by the mesh file as it is now."""
+        return open_home(self.folder, self.mesh_file)
+
+
+def open_home(folder: Path, mesh_file: Path | None = None) -> Home:
+    """Read a node's folder; the mesh file is in it, or in the folder above, or given."""
+    if not folder.is_dir():
+        raise DataError(
+            f"folder must be a learner's, as domkl mesh init makes them, got {folder}: no folder"
+        )
+    if mesh_file is None:
+        here, above = folder / MESH, folder.absolute().parent / MESH
+        mesh_file = above if above.exists() and not here.exists() else here
+    config = read_config(mesh_file)
+    certificate = folder / certificates.NODE
+    name = folder.absolute().name
+    if certificate.exists():
+        named = certificates.common_name(certificate)
+        if name in config.names and name != named:
+            raise DataError(f"{certificate} must be of {name}, as its folder is, got {named}'s")
+        name = named
+    elif config.neighbors(name):
+        raise DataError(f"{certificate} is missing; {name} cannot speak with its neighbors")
+    config.member(name)
+    return Home(folder, mesh_file, name, config)
+
+
+class Lock:
+    """Held by the one process that may write in a folder; gone with it, however it ends."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._handle)
+            raise MeshError(
+                f"{folder} must have one node at a time, and one runs; stop it first"
+            ) from None
+
+    def release(self) -> None:
+        """Let the next one in."""
+        os.close(self._handle)

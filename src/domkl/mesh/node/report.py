@@ -1,0 +1,198 @@
+"""What a node tells of itself: one JSON object, and metrics for Prometheus."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+import domkl
+from domkl.mesh.config.settings import algorithm_name
+from domkl.mesh.node.node import Node
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.storage import Parts
+
+MEANS = ("mse", "mse_alone", "mse_last_value", "neighbor_gap")
+
+
+def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
+    """All measures, what was agreed on, and the neighbors."""
+    config, ledger, protocol = node.home.config, node.ledger, node.protocol
+    model = ledger.desk.model
+    state: dict[str, Any] = {
+        "version": domkl.__version__,
+        "mesh": config.name,
+        "learner": node.home.name,
+        "is_ready": node.is_ready,
+        "algorithm": algorithm_name(config.algorithm),
+        "mode": config.mode,
+        "fingerprint": model.fingerprint.hex(),
+        "inputs": [each.name for each in model.inputs],
+        "target": model.target.name,
+        "lags": config.lags,
+        "outside": config.outside,
+        "n_accepted": ledger.journal.last,
+        "n_queued": ledger.n_waiting,
+        "n_repeated": node.intake.n_repeated,
+        "n_outside": ledger.n_outside,
+        "rejected": dict(node.rejected),
+        "strangers": dict(node.refused),
+        "checkpoint": node.saver.position,
+        "journal_bytes": ledger.journal.size,
+        "expires": node.certificate.expires and node.certificate.expires.isoformat(),
+    }
+    if protocol is not None:
+        state |= _measures(node, protocol)
+        if with_digest:
+            state["digest"] = digest(node.state_parts())
+    return state
+
+
+def digest(state: Parts) -> str:
+    """SHA-256 of what a learner knows: equal for equal numbers, to the bit."""
+    made = hashlib.sha256(str(state.header["learned"]).encode())
+    for name, values in sorted(state.arrays.items()):
+        made.update(f"{name} {values.dtype} {values.shape}".encode() + values.tobytes())
+    return made.hexdigest()
+
+
+def registry_of(node: Node) -> CollectorRegistry:
+    """A registry of the node's own."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_NodeCollector(node))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def _measures(node: Node, protocol: Protocol) -> dict[str, Any]:
+    measures, model = protocol.measures, node.ledger.desk.model
+    scaled = {name: getattr(measures, name) for name in MEANS}
+    return {
+        "n_learned": protocol.learned,
+        **scaled,
+        "in_units": {k: None if v is None else model.error_of(v) for k, v in scaled.items()},
+        "n_rounds": measures.n_rounds,
+        "n_waited": measures.n_waited,
+        "n_idle": measures.n_idle,
+        "refused": [
+            {"peer": peer, "reason": reason, "n": n}
+            for (peer, reason), n in measures.refused.items()
+        ],
+        "neighbors": {name: dict(facts) for name, facts in _edges(node, protocol)},
+    }
+
+
+def _edges(node: Node, protocol: Protocol) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each neighbor's facts: state of the edge, exchanges, traffic."""
+    traffic = {} if node.transport is None else node.transport.traffic()
+    for name, edge in protocol.measures.edges.items():
+        heard, moved = edge.last_heard, traffic.get(name)
+        yield (
+            name,
+            {
+                "is_open": edge.is_open,
+                "n_exchanged": edge.n_exchanged,
+                "n_asked": edge.n_asked,
+                "n_epochs": edge.n_epochs,
+                "silent_seconds": None if heard is None else round(node.seconds_since(heard), 3),
+                "sent": 0 if moved is None else moved.sent,
+                "sent_bytes": 0 if moved is None else moved.sent_bytes,
+                "received": 0 if moved is None else moved.received,
+                "received_bytes": 0 if moved is None else moved.received_bytes,
+                "dropped": 0 if moved is None else moved.dropped,
+            },
+        )
+
+
+class _NodeCollector(Collector):
+    """Reads the node when asked: nothing is counted twice."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        node, state = self._node, state_of(self._node)
+        yield _gauge("info", "Version, learner, algorithm.", 1, **_info(state))
+        yield _gauge("ready", "1 while it learns and predicts.", int(state["is_ready"]))
+        yield _counter("samples_accepted", "On disk.", state["n_accepted"])
+        yield _counter("samples_learned", "Learned.", state.get("n_learned", 0))
+        yield _gauge("samples_queued", "Accepted and not yet learned.", state["n_queued"])
+        yield _counter("samples_repeated", "Sent again with a known id.", state["n_repeated"])
+        yield _by("samples_rejected", "Not accepted.", ["reason"],
+                  [((reason,), n) for reason, n in state["rejected"].items()])  # fmt: skip
+        yield _counter("values_outside", "Clipped to their range.", state["n_outside"])
+        yield _gauge("checkpoint_number", "Last sample in a checkpoint.", state["checkpoint"])
+        yield _counter("checkpoints_failed", "Not written.", node.saver.n_failed)
+        yield _gauge("journal_bytes", "On disk.", state["journal_bytes"])
+        yield _by("strangers_refused", "Connections refused.", ["reason"],
+                  [((reason,), n) for reason, n in state["strangers"].items()])  # fmt: skip
+        if node.certificate.expires is not None:
+            yield _gauge("certificate_expires_timestamp_seconds", "When, since 1970.",
+                         node.certificate.expires.timestamp())  # fmt: skip
+        if node.protocol is not None:
+            yield from _of_measures(state)
+            yield from _of_edges(state["neighbors"])
+
+
+def _of_measures(state: dict[str, Any]) -> Iterator[Metric]:
+    said = {
+        "mse": "Mean squared error so far, scaled.",
+        "mse_alone": "The same without neighbors.",
+        "mse_last_value": "Of the previous label.",
+        "neighbor_gap": "Mean squared distance to the neighbors' predictions.",
+    }
+    for name, text in said.items():
+        if state[name] is not None:
+            yield _gauge(name, text, state[name])
+    yield _counter("rounds", "Steps, with those without a sample.", state["n_rounds"])
+    yield _counter("rounds_waited", "Ended by time-out.", state["n_waited"])
+    yield _counter("rounds_idle", "Without a sample.", state["n_idle"])
+    rows = [((each["peer"], each["reason"]), each["n"]) for each in state["refused"]]
+    yield _by("frames_refused", "Frames not heeded.", ["peer", "reason"], rows)
+
+
+def _of_edges(edges: dict[str, dict[str, Any]]) -> Iterator[Metric]:
+    open_ = GaugeMetricFamily("domkl_edge_open", "1 while exchanging.", labels=["peer"])
+    silent = GaugeMetricFamily("domkl_edge_silent_seconds", "Not heard for.", labels=["peer"])
+    for peer, facts in edges.items():
+        open_.add_metric([peer], int(facts["is_open"]))
+        if facts["silent_seconds"] is not None:
+            silent.add_metric([peer], facts["silent_seconds"])
+    yield from (open_, silent)
+    for name, key in {"exchanges": "n_exchanged", "asked": "n_asked", "epochs": "n_epochs",
+                      "dropped": "dropped"}.items():  # fmt: skip
+        rows = [((peer,), facts[key]) for peer, facts in edges.items()]
+        yield _by(f"edge_{name}", "Since the start.", ["peer"], rows)
+    ways = {"out": "sent", "in": "received"}
+    for name, suffix in {"messages": "", "bytes": "_bytes"}.items():
+        moved = [
+            ((peer, way), facts[key + suffix])
+            for peer, facts in edges.items()
+            for way, key in ways.items()
+        ]
+        yield _by(f"edge_{name}", "Moved.", ["peer", "direction"], moved)
+
+
+def _info(state: dict[str, Any]) -> dict[str, str]:
+    return {name: str(state[name]) for name in ("version", "mesh", "learner", "algorithm", "mode")}
+
+
+def _gauge(name: str, text: str, value: float, **labels: str) -> Metric:
+    made = GaugeMetricFamily(f"domkl_{name}", text, labels=list(labels))
+    made.add_metric(list(labels.values()), value)
+    return made
+
+
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"domkl_{name}", text, value=value)
+
+
+def _by(
+    name: str, text: str, labels: list[str], rows: Sequence[tuple[tuple[str, ...], int]]
+) -> Metric:
+    made = CounterMetricFamily(f"domkl_{name}", text, labels=labels)
+    for values, n in rows:
+        made.add_metric(list(values), n)
+    return made

@@ -1,0 +1,149 @@
+"""The agreed model: what all learners of a mesh must have in common, and its fingerprint."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from domkl import checks
+from domkl.algorithms.base import Algorithm
+from domkl.core.features import RandomFeatures
+from domkl.errors import DataError, ParameterError
+from domkl.typing import Floats
+
+
+@dataclass(frozen=True)
+class Range:
+    """The declared range of an input or of the target; it is scaled to [0, 1]."""
+
+    name: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        is_sound = np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high
+        if not is_sound:
+            raise ParameterError(
+                f"range of {self.name} must be finite with low < high,"
+                f" got low {self.low!r}, high {self.high!r}"
+            )
+
+
+class Scaled(NamedTuple):
+    """Values on [0, 1], and how many were outside of their ranges."""
+
+    values: Floats
+    n_outside: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """Algorithm, features, ranges and number type: equal at every learner, or no exchange.
+
+    Parameters
+    ----------
+    outside : "clip" or "refuse"
+        What to do with a value outside of its range: move it to the end that is nearer, and count
+        it, or raise DataError.
+    """
+
+    algorithm: Algorithm
+    features: RandomFeatures
+    inputs: tuple[Range, ...]
+    target: Range
+    dtype: Literal["float64", "float32"] = "float64"
+    outside: Literal["clip", "refuse"] = "clip"
+
+    def __post_init__(self) -> None:
+        checks.choice("dtype", self.dtype, ("float64", "float32"))
+        checks.choice("outside", self.outside, ("clip", "refuse"))
+        name = type(self.algorithm).__name__
+        if "total" in self.algorithm.exchange.values():
+            raise ParameterError(f"algorithm must hear its neighbors alone, got {name}")
+        if self.algorithm.single_kernel and self.features.n_kernels != 1:
+            raise ParameterError(f"{name} takes one kernel, got {self.features.n_kernels}")
+        if len(self.inputs) != self.features.n_inputs:
+            raise ParameterError(
+                f"inputs must be {self.features.n_inputs} as the features have,"
+                f" got {len(self.inputs)}"
+            )
+
+    @cached_property
+    def parts(self) -> Mapping[str, str]:
+        """What must be equal, by name, as text: so that a difference can be told."""
+        algorithm: Any = self.algorithm
+        parameters = {each.name: repr(getattr(algorithm, each.name)) for each in fields(algorithm)}
+        ranges = "; ".join(f"{r.name} {r.low!r} {r.high!r}" for r in self.inputs)
+        return {
+            "algorithm": type(self.algorithm).__name__,
+            **parameters,
+            "kernels": str(self.features.n_kernels),
+            "frequencies": str(self.features.n_frequencies),
+            "features": self.features.fingerprint[:32],
+            "inputs": hashlib.sha256(ranges.encode()).hexdigest()[:32],
+            "target": f"{self.target.name} {self.target.low!r} {self.target.high!r}",
+            "numbers": self.dtype,
+        }
+
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """16 bytes: two models agree if and only if these do."""
+        text = "\n".join(f"{name} = {value}" for name, value in self.parts.items())
+        return hashlib.sha256(b"domkl-mesh-1\n" + text.encode()).digest()[:16]
+
+    def difference(self, parts: Mapping[str, str]) -> str:
+        """Tell what another's parts have otherwise; empty where nothing differs."""
+        names = [*self.parts, *(name for name in parts if name not in self.parts)]
+        return ", ".join(
+            f"{name} is {parts.get(name, 'absent')} there and {self.parts.get(name, 'absent')} here"
+            for name in names
+            if parts.get(name) != self.parts.get(name)
+        )
+
+    def scaled_inputs(self, x: Floats) -> Scaled:
+        """Inputs (d,) in their own units, scaled."""
+        return self._scaled(x, self.inputs, self._input_bounds)
+
+    def scaled_target(self, y: float) -> Scaled:
+        """A label, scaled: (1,)."""
+        return self._scaled(np.array([y]), (self.target,), self._target_bounds)
+
+    def target_of(self, y_hat: float) -> float:
+        """A scaled prediction in the target's own units."""
+        return self.target.low + y_hat * (self.target.high - self.target.low)
+
+    def error_of(self, mean_square: float) -> float:
+        """A scaled squared error in the target's own units, squared."""
+        return mean_square * (self.target.high - self.target.low) ** 2
+
+    @cached_property
+    def _input_bounds(self) -> tuple[Floats, Floats]:
+        return _bounds(self.inputs)
+
+    @cached_property
+    def _target_bounds(self) -> tuple[Floats, Floats]:
+        return _bounds((self.target,))
+
+    def _scaled(
+        self, values: Floats, ranges: tuple[Range, ...], bounds: tuple[Floats, Floats]
+    ) -> Scaled:
+        if values.shape != (len(ranges),):
+            raise DataError(f"sample must have {len(ranges)} inputs, got {len(values)}")
+        low, high = bounds
+        inside = np.minimum(np.maximum(values, low), high)
+        is_outside = inside != values  # NaN is, too
+        n_outside = np.count_nonzero(is_outside)
+        if n_outside and (self.outside == "refuse" or not np.isfinite(values).all()):
+            k = int(np.argmax(is_outside if self.outside == "refuse" else ~np.isfinite(values)))
+            raise DataError(
+                f"{ranges[k].name} must be in {ranges[k].low!r} .. {ranges[k].high!r},"
+                f" got {float(values[k])!r}"
+            )
+        return Scaled((inside - low) / (high - low), int(n_outside))
+
+
+def _bounds(ranges: tuple[Range, ...]) -> tuple[Floats, Floats]:
+    return np.array([r.low for r in ranges]), np.array([r.high for r in ranges])

@@ -1,0 +1,1 @@
+"""A virtual network and random schedules of faults, for tests and benchmarks."""

@@ -1,0 +1,1 @@
+"""One network over the ranks of MPI."""

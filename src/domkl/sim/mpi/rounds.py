@@ -1,0 +1,129 @@
+"""The rounds of one rank's learners, in stretches, with what is summed over the network."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from domkl.algorithms.base import Algorithm, Sizes
+from domkl.core.passes import FAMILIES
+from domkl.errors import ParameterError
+from domkl.metrics.curves import running_average
+from domkl.sim.engine import Cell, Options, run_cell
+from domkl.sim.inputs import Stream
+from domkl.sim.mpi.checkpoints import Kept
+from domkl.sim.mpi.ranks import agreed
+from domkl.sim.passes import play_network
+from domkl.sim.result import split_state
+from domkl.typing import Floats
+
+
+class Rounds:
+    """A rank's learners, by the hosts of `simulate`: compiled passes, or else interpreted rounds.
+
+    Passes work on own rows and halo in one array; interpreted rounds on own rows, and copy what
+    they say.
+    """
+
+    def __init__(self, cell: Cell, algorithm: Algorithm, options: Options, state: Any) -> None:
+        assert cell.place is not None, "a shard is a place"
+        self._cell, self._algorithm, self._options = cell, algorithm, options
+        self._shard = cell.place.shard
+        chain = algorithm.chain(self._first_state(1))
+        is_compiled = chain is not None and chain.family in FAMILIES
+        self._play = play_network if is_compiled else run_cell
+        n_rows = self._shard.n_rows if is_compiled else self._shard.n_learners
+        cell.state = self._first_state(n_rows)
+        if options.cv != "off" and algorithm.function(cell.state) is None:
+            raise ParameterError(
+                f"cv must be 'off' for {type(algorithm).__name__}, which has no function(),"
+                f" got {options.cv!r}"
+            )
+        if state is not None:
+            self._put(state)
+        self.n_rounds = 0
+        self._sums: list[Floats] = []  # of each stretch, (2, rounds): squared errors, spread
+        self._predictions: list[Floats] = []
+
+    def _first_state(self, n_rows: int) -> Any:
+        features, n_edges = self._cell.maps[0], len(self._shard.indices)
+        sizes = (n_rows, features.n_kernels, features.n_features, features.n_inputs, n_edges)
+        dtype = self._options.dtype
+        return self._algorithm.init(Sizes(*sizes, dtype, features.n_frequencies, features.linear))
+
+    @property
+    def state(self) -> Any:
+        """Of own learners: views."""
+        n_learners = self._shard.n_learners
+        return type(self._cell.state)(*(values[:n_learners] for values in self._cell.state))
+
+    def _put(self, state: Any) -> None:
+        if type(state) is not type(self._cell.state):
+            raise ParameterError(
+                f"state must come from a run of {type(self._algorithm).__name__},"
+                f" got {type(state).__module__}.{type(state).__name__}"
+            )
+        (given,) = split_state(state, [self.state], is_reused=True)
+        for own, values in zip(self.state, given, strict=True):
+            own[:] = values
+
+    def go_on(self, comm: Any, files: Kept) -> None:
+        """Take up what all ranks kept last."""
+        common = set.intersection(*comm.allgather(agreed(comm, files.rounds)))
+        if common:
+            fields, sums = agreed(comm, lambda: files.read(max(common)))
+            self._put(type(self._cell.state)(**fields))
+            self._sums, self.n_rounds = [sums], max(common)
+
+    def run(
+        self,
+        rounds: Iterator[tuple[Floats, Floats]],
+        comm: Any,
+        files: Kept | None,
+        every: int,
+        report: Callable[[int], None] | None,
+    ) -> None:
+        """Run all rounds that are left, and keep the state after each stretch of ``every``."""
+        done = self.n_rounds
+
+        def after_rounds(n_rounds: int) -> None:
+            nonlocal done
+            done += n_rounds
+            if report is not None:
+                report(done)
+
+        while self._run_stretch(islice(rounds, None if files is None else every), after_rounds):
+            if files is not None:
+                files.write(self.n_rounds, self.state, np.concatenate(self._sums, axis=1))
+                comm.Barrier()
+                files.forget_before(self.n_rounds)
+
+    def _run_stretch(
+        self, rounds: Iterator[tuple[Floats, Floats]], after_rounds: Callable[[int], None]
+    ) -> bool:
+        """Whether there were any."""
+        stream, n_learners = Stream(None, rounds), self._shard.n_learners
+        self._play(self._cell, self._algorithm, stream, self._options, after_rounds)
+        records = self._cell.records
+        if records is None or records.n_rounds == 0:
+            return False
+        spread = records.disagreement()[0] * max(n_learners - 1, 1)
+        self._sums.append(n_learners * np.stack([records.squared_error()[0], spread]))
+        self.n_rounds += records.n_rounds
+        kept = records.kept("predictions")
+        if kept is not None:
+            self._predictions.append(kept[0])
+        return True
+
+    def curves(self, comm: Any, n_learners: int) -> tuple[Floats, Floats]:
+        """MSE(t) and CV(t) of the whole network, of K learners."""
+        here = np.concatenate(self._sums, axis=1)
+        total = np.empty_like(here)
+        comm.Allreduce(here, total)
+        error, spread = running_average(total / n_learners, axis=1)
+        return error, spread / max(n_learners - 1, 1)
+
+    def predictions(self) -> Floats | None:
+        """(T, n), where they were kept."""
+        return np.concatenate(self._predictions) if self._predictions else None

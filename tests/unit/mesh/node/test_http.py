@@ -1,0 +1,342 @@
+"""The HTTP face of a node, over real sockets, in a thread of its own."""
+
+import asyncio
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import urllib.error
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from mesh_node import Client, sample, solo_config, wait_until
+from prometheus_client.parser import text_string_to_metric_families
+
+from domkl.errors import MeshError, ParameterError
+from domkl.mesh.config import certificates
+from domkl.mesh.node import telemetry
+from domkl.mesh.node.face import HttpFace
+from domkl.mesh.node.guard import Rules, is_loopback, rules_for
+from domkl.mesh.node.home import Home
+from domkl.mesh.node.http import create_app
+from domkl.mesh.node.ledger import Ledger
+from domkl.mesh.node.node import Node
+from domkl.mesh.transports.base import Address
+
+LOOPBACK = Address("127.0.0.1", 0)
+
+
+@contextmanager
+def served(folder, config, *, rules=None, tls=None, is_started=True, **limits):
+    """A node and a client of it; the node lives in another thread's loop."""
+    made, loop, is_up = {}, asyncio.new_event_loop(), threading.Event()
+
+    async def run():
+        home = Home(folder, folder / "mesh.toml", config.names[0], config)
+        ledger = Ledger(folder / "data", config.model(), config.lags)
+        node, face = Node(home, ledger, None), HttpFace(LOOPBACK, tls, **limits)
+        made["node"] = node
+        await face.start(create_app(node, rules or rules_for(LOOPBACK, folder / "token")))
+        made["address"] = face.address
+        if is_started:
+            await node.start()
+        is_up.set()
+        try:
+            await node.wait()
+        finally:
+            await face.stop()
+            await node.close()
+
+    def main():
+        try:
+            loop.run_until_complete(run())
+        finally:
+            loop.close()
+            is_up.set()
+
+    thread = threading.Thread(target=main)
+    thread.start()
+    try:
+        assert is_up.wait(120)
+        yield made["node"], made["address"]
+    finally:
+        loop.call_soon_threadsafe(made["node"].stop)
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("node"), solo_config()) as (_, address):
+        yield Client(address)
+
+
+def test_a_sample_is_accepted_learned_and_predicted(table):
+    before = table.state()["n_learned"]
+    status, found = table.learn({**sample(1), "id": "first"})
+    assert (status, found["id"]) == (202, "first")
+    assert table.learn({"x": {"b": 0.1, "a": 3}, "y": 4})[0] == 202
+    status, found = table.learn([sample(2), {**sample(3), "id": "third"}])
+    assert [each["id"] for each in found] == [None, "third"]
+    state = table.wait_learned(before + 4)
+    assert state["n_accepted"] == state["n_learned"] == before + 4
+    assert state["in_units"]["mse"] == pytest.approx(1e4 * state["mse"])
+    status, found = table.ask("/predict", {"x": sample(1)["x"]})
+    assert status == 200
+    assert np.isfinite(found["prediction"])
+    assert found["deviation"] is None
+    assert table.ask("/predict", {"x": [99, 0]})[1]["n_outside"] == 1
+
+
+def test_an_id_sent_again_is_the_same_sample(table):
+    first = table.learn({**sample(1), "id": "again"})
+    before = table.state()
+    assert table.learn({**sample(1), "id": "again"}) == first
+    after = table.state()
+    assert after["n_accepted"] == before["n_accepted"]
+    assert after["n_repeated"] == before["n_repeated"] + 1
+
+
+WRONG = {
+    b'{"x": [1, 2, 3], "y": 1}': "must have 2 inputs, got 3",
+    b'{"x": [1, NaN], "y": 1}': "finite number",
+    b'{"x": [1, Infinity], "y": 1}': "finite number",
+    b'{"x": [1, 1e999], "y": 1}': "finite number",
+    b'{"x": [1, 2], "y": "1"}': "valid number",
+    b'{"x": [1, 2]}': "must have x and y",
+    b'[{"x": [1, 0], "y": 1}, {"x": [1], "y": 1}]': "sample 2 of 2: sample must have 2 inputs",
+    b'{"value": 3}': "the mesh has no lags",
+    b"{": "JSON",
+    b"\xff\xfe": "",
+}
+
+
+@pytest.mark.parametrize("body", WRONG)
+def test_wrong_samples_get_422_and_the_node_goes_on(body, table):
+    before = table.state()["n_accepted"]
+    status, found = table.learn(body)
+    assert status in (400, 422) if body == b"\xff\xfe" else status == 422
+    assert WRONG[body] in found["detail"]
+    assert table.ask("/healthz") == (200, {"status": "ready"})
+    assert table.state()["n_accepted"] == before
+
+
+def test_wrong_samples_are_counted(table):
+    before = table.state()["rejected"].get("invalid", 0)
+    table.learn({"x": [1], "y": 1})
+    table.learn(b'{"x": [1, NaN], "y": 1}')
+    assert table.state()["rejected"]["invalid"] == before + 2
+
+
+def test_an_empty_list_is_accepted(table):
+    assert table.learn([]) == (202, [])
+
+
+def test_a_page_of_another_origin_or_name_is_refused(table):
+    """A browser on this machine must not be a way in."""
+    assert table.ask("/state", headers={"Host": "evil.example"}.items())[0] == 403
+    assert table.ask("/state", headers={"Origin": "https://evil.example"}.items())[0] == 403
+    plain = {"Content-Type": "text/plain"}.items()
+    assert table.ask("/learn", b'{"x": [1, 0], "y": 1}', headers=plain)[0] == 422
+    port = table.base.rsplit(":", 1)[1]
+    assert table.ask("/healthz", headers={"Host": f"localhost:{port}"}.items())[0] == 200
+    assert table.ask("/healthz", headers={"Host": f"[::1]:{port}"}.items())[0] == 200
+
+
+def test_openapi_is_served_and_pages_that_load_foreign_scripts_are_not(table):
+    paths = table.ask("/openapi.json")[1]["paths"]
+    assert set(paths) == {"/learn", "/predict", "/state", "/healthz", "/metrics"}
+    assert table.ask("/docs")[0] == 404
+
+
+def test_metrics_are_those_of_the_page(table):
+    status, text = table.ask("/metrics")
+    assert status == 200
+    found = {f.name: f for f in text_string_to_metric_families(text)}
+    assert found["domkl_samples_learned"].samples[0].value == table.state()["n_learned"]
+    assert found["process_resident_memory_bytes"].samples[0].value > 1e6
+
+
+def test_a_series_takes_values_and_predicts_the_next(tmp_path):
+    config = solo_config(lags=3)
+    with served(tmp_path, config) as (_, address):
+        client = Client(address)
+        assert client.learn({"value": 10})[0] == 202
+        status, found = client.ask("/predict", {})
+        assert status == 409
+        assert "must have 3 values to predict the next, got 1" in found["detail"]
+        assert client.learn([{"value": v} for v in (20, 30, 40, 50)])[0] == 202
+        state = client.wait_learned(2)
+        assert (state["n_accepted"], state["n_learned"], state["n_queued"]) == (5, 2, 0)
+        status, following = client.ask("/predict", {})
+        assert client.ask("/predict", {"x": [50, 40, 30]})[1] == following
+        assert client.learn(sample(0))[0] == 422
+        before = client.state()["digest"]
+    with served(tmp_path, config) as (_node, address):
+        client = Client(address)
+        assert client.state()["digest"] == before
+        assert client.ask("/predict", {})[1] == following
+
+
+def test_values_outside_are_refused_where_that_is_the_policy(tmp_path):
+    with served(tmp_path, solo_config(outside="refuse")) as (_, address):
+        client = Client(address)
+        status, found = client.learn({"x": [11, 0], "y": 1})
+        assert (status, "a must be in 0.0 .. 10.0, got 11.0" in found["detail"]) == (422, True)
+        assert client.ask("/predict", {"x": [11, 0]})[0] == 422
+        assert client.learn({"x": [10, 0], "y": 1})[0] == 202
+
+
+def test_values_outside_are_clipped_and_counted(tmp_path):
+    with served(tmp_path, solo_config()) as (_, address):
+        client = Client(address)
+        client.learn({"x": [11, -3], "y": 200})
+        assert client.wait_learned(1)["n_outside"] == 3
+
+
+def test_a_full_queue_answers_429_and_when_to_try_again(tmp_path):
+    with served(tmp_path, solo_config(queue=5)) as (_node, address):
+        client = Client(address)
+        status, found = client.learn([sample(k) for k in range(6)])
+        assert (status, "room for 6 samples, got 5" in found["detail"]) == (429, True)
+        assert client.state()["rejected"] == {"queue full": 6}
+        assert client.learn([sample(k) for k in range(5)])[0] == 202
+        assert client.wait_learned(5)["n_accepted"] == 5
+
+
+def test_before_it_is_ready_it_says_so(tmp_path):
+    with served(tmp_path, solo_config(), is_started=False) as (_, address):
+        client = Client(address)
+        assert client.ask("/healthz")[0] == 503
+        assert client.learn(sample(0))[0] == 503
+        assert client.ask("/predict", {"x": [1, 0]})[0] == 503
+        assert "domkl_ready 0.0" in client.ask("/metrics")[1]
+        assert client.ask("/state")[1]["is_ready"] is False
+
+
+def test_a_body_that_is_too_large_is_refused(tmp_path):
+    rules = Rules(None, None, max_body=1000)
+    with served(tmp_path, solo_config(), rules=rules) as (_, address):
+        client = Client(address)
+        assert client.learn([sample(k) for k in range(100)])[0] == 413
+        chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
+        body = b"".join(b"64\r\n" + b"[" * 100 + b"\r\n" for _ in range(20)) + b"0\r\n\r\n"
+        assert client.ask("/learn", body, headers=chunked.items())[0] == 413
+        assert client.learn(sample(0))[0] == 202
+
+
+def test_beyond_loopback_there_is_tls_and_a_token(tmp_path):
+    certificates.create_authority(tmp_path / "authority", "mesh")
+    certificates.issue(tmp_path / "authority", "solo", tmp_path / "solo", hosts=["127.0.0.1"])
+    folder = tmp_path / "solo"
+    (folder / "token").write_text("a-token-of-some-length\n")
+    rules = rules_for(Address("0.0.0.0", 0), folder / "token")
+    with served(folder, solo_config(), rules=rules, tls=folder) as (_, address):
+        context = ssl.create_default_context(cafile=folder / "ca.pem")
+        anyone = Client(address, context=context, scheme="https")
+        holder = Client(address, context=context, scheme="https", token="a-token-of-some-length")
+        assert anyone.ask("/healthz")[0] == 200
+        for path in ("/state", "/metrics", "/openapi.json"):
+            assert anyone.ask(path)[0] == 401
+        assert anyone.learn(sample(0))[0] == 401
+        wrong = Client(address, context=context, scheme="https", token="a-token-of-some-lengtX")
+        assert wrong.ask("/state")[0] == 401
+        assert holder.learn(sample(0))[0] == 202
+        assert holder.ask("/state")[0] == 200
+        with pytest.raises((urllib.error.URLError, ConnectionError)):
+            Client(address).ask("/healthz")
+
+
+def test_beyond_loopback_without_a_token_is_an_error(tmp_path):
+    with pytest.raises(ParameterError, match="must have a token"):
+        rules_for(Address("0.0.0.0", 80), tmp_path / "token")
+    (tmp_path / "token").write_text("short")
+    with pytest.raises(ParameterError, match="at least 16 printable characters"):
+        rules_for(Address("192.168.1.1", 80), tmp_path / "token")
+
+
+def test_beyond_loopback_without_a_certificate_is_an_error(tmp_path):
+    async def story():
+        face = HttpFace(LOOPBACK, tmp_path)
+        try:
+            with pytest.raises(ParameterError, match="must have TLS"):
+                await face.start(None)
+        finally:
+            await face.stop()
+
+    asyncio.run(story())
+
+
+def test_a_taken_port_is_an_error():
+    async def story():
+        face = HttpFace(LOOPBACK, None)
+        await face.start(None)
+        with pytest.raises(MeshError, match="cannot serve HTTP at"):
+            await HttpFace(face.address, None).start(None)
+        await face.stop()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("127.3.2.1", True), ("::1", True), ("localhost", True),
+     ("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("localhost.evil", False)],
+)  # fmt: skip
+def test_what_is_loopback(host, expected):
+    assert is_loopback(host) is expected
+
+
+def test_predictions_are_answered_while_it_learns(tmp_path):
+    """With thousands of samples waiting, an answer comes after a few of them."""
+    with served(tmp_path, solo_config()) as (node, address):
+        client = Client(address)
+        client.learn([sample(k) for k in range(3000)])
+        waiting = []
+        while client.ask("/predict", {"x": [1, 0]})[0] == 200:
+            waiting.append(node.ledger.n_waiting)
+            if not waiting[-1]:
+                break
+        assert len([n for n in waiting if n]) >= 3
+        client.wait_learned(3000)
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    monkeypatch.setattr(telemetry.logger, "disabled", True)
+
+
+@pytest.mark.parametrize("is_tls", [False, True])
+def test_idle_connections_take_no_more_than_their_share(tmp_path, is_tls):
+    """Else strangers could use up the descriptors that journal and checkpoints need."""
+    certificates.create_authority(tmp_path / "authority", "farm")
+    certificates.issue(tmp_path / "authority", "solo", tmp_path / "solo")
+    tls = tmp_path / "solo" if is_tls else None
+    with served(tmp_path, solo_config(), tls=tls, most=3) as (_, address):
+        held = [socket.create_connection(address) for _ in range(6)]
+        for each in held:
+            each.settimeout(30)
+        assert [each.recv(1) for each in held[3:]] == [b""] * 3
+        for each in held:
+            each.close()
+        context = ssl._create_unverified_context() if is_tls else None
+        client = Client(address, scheme="https" if is_tls else "http", context=context)
+        assert wait_until(lambda: _answers(client))
+
+
+def _answers(client):
+    try:
+        return client.ask("/healthz")[0] == 200
+    except (urllib.error.URLError, ConnectionError, http.client.HTTPException):
+        return False
+
+
+def test_a_connection_that_asks_nothing_is_closed(tmp_path, monkeypatch):
+    monkeypatch.setattr("domkl.mesh.node.face.ASKED", 0.2)
+    with served(tmp_path, solo_config(), is_started=False) as (_, address):
+        with socket.create_connection(address, timeout=30) as silent:
+            silent.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
+            with contextlib.suppress(ConnectionResetError):
+                assert silent.recv(1) == b""
+        assert Client(address).ask("/healthz")[0] == 503
