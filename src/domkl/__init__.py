@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from domkl.algorithms.admm import DOKL, DOMKL
     from domkl.algorithms.base import (
         Algorithm,
+        CompiledAlgorithm,
         Function,
         Inputs,
         Net,
         Prediction,
         Sizes,
     )
-    from domkl.algorithms.baselines import Alone, LastValue
-    from domkl.algorithms.comkl import COMKL
-    from domkl.algorithms.dokl import DOKL
-    from domkl.algorithms.domkl import DOMKL
-    from domkl.algorithms.domkrls import DOMKRLS
-    from domkl.algorithms.linear_rls import LinearRLS
-    from domkl.algorithms.rff_dokl import RFFDOKL
-    from domkl.algorithms.rff_domkl import RFFDOMKL
+    from domkl.algorithms.baselines import Alone, LastValue, LinearRLS
+    from domkl.algorithms.diffusion import RFFDOKL, RFFDOMKL
+    from domkl.algorithms.law import Law
+    from domkl.algorithms.least_squares import DOMKRLS
+    from domkl.algorithms.server import COMKL
     from domkl.core.features import RandomFeatures
     from domkl.core.hindsight import best_in_hindsight
     from domkl.core.kernels import (
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
         default_bank,
         gaussian_bank,
     )
-    from domkl.core.losses import Absolute, Huber, Logistic, Pinball, Squared
+    from domkl.core.losses import Absolute, Huber, Logistic, Loss, Pinball, Squared
     from domkl.data.catalog import DATASETS
     from domkl.data.loaders import load_series, load_table, read_columns
     from domkl.data.ranges import read_ranges
@@ -54,19 +53,17 @@ if TYPE_CHECKING:
 
 # where each public name lives; loaded when first asked for, so that `import domkl` stays light
 _HOMES = {
-    "domkl.algorithms.base": "Algorithm Function Inputs Net Prediction Sizes",
-    "domkl.algorithms.baselines": "Alone LastValue",
-    "domkl.algorithms.comkl": "COMKL",
-    "domkl.algorithms.dokl": "DOKL",
-    "domkl.algorithms.domkl": "DOMKL",
-    "domkl.algorithms.domkrls": "DOMKRLS",
-    "domkl.algorithms.linear_rls": "LinearRLS",
-    "domkl.algorithms.rff_dokl": "RFFDOKL",
-    "domkl.algorithms.rff_domkl": "RFFDOMKL",
+    "domkl.algorithms.base": "Algorithm CompiledAlgorithm Function Inputs Net Prediction Sizes",
+    "domkl.algorithms.admm": "DOKL DOMKL",
+    "domkl.algorithms.baselines": "Alone LastValue LinearRLS",
+    "domkl.algorithms.diffusion": "RFFDOKL RFFDOMKL",
+    "domkl.algorithms.law": "Law",
+    "domkl.algorithms.least_squares": "DOMKRLS",
+    "domkl.algorithms.server": "COMKL",
     "domkl.core.features": "RandomFeatures",
     "domkl.core.hindsight": "best_in_hindsight",
     "domkl.core.kernels": "Cauchy Gaussian Laplacian Linear Matern default_bank gaussian_bank",
-    "domkl.core.losses": "Absolute Huber Logistic Pinball Squared",
+    "domkl.core.losses": "Absolute Huber Logistic Loss Pinball Squared",
     "domkl.data.catalog": "DATASETS",
     "domkl.data.loaders": "load_series load_table read_columns",
     "domkl.data.ranges": "read_ranges",
@@ -99,6 +96,7 @@ __all__ = [
     "Algorithm",
     "Alone",
     "Cauchy",
+    "CompiledAlgorithm",
     "DataError",
     "DataSet",
     "DomklError",
@@ -111,10 +109,12 @@ __all__ = [
     "Interval",
     "Laplacian",
     "LastValue",
+    "Law",
     "Learner",
     "Linear",
     "LinearRLS",
     "Logistic",
+    "Loss",
     "Matern",
     "Net",
     "ParameterError",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.sim import passes
+from domkl.sim import blocked as passes
 
 ALGORITHMS = {
     "domkl": domkl.DOMKL(),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import domkl
-from domkl.algorithms.domkrls import Message
+from domkl.algorithms.least_squares import Message
 
 bank = (*domkl.gaussian_bank([0.1, 1.0, 10.0]), domkl.Linear())
 features = domkl.RandomFeatures.draw(bank, 3, 20, seed=1)

@@ -6,8 +6,8 @@ The rules of an algorithm:
   takes what was heard and gives the next state. No clock, no randomness, no I/O.
 - Arrays carry any number of learners on their first axis. Learners do not see each other there:
   all they know of the network is in `Net` and in what was heard.
-- A law may write into the state it is given and returns it. Everything else it is given is the
-  host's, and good for that call only: copy what the state shall keep.
+- Step functions may update the state in place, and return it. Every other array is the host's and
+  is valid during the call only: copy what the state is to keep.
 
 The host delivers each field of the message as `exchange` says:
 
@@ -16,27 +16,31 @@ The host delivers each field of the message as `exchange` says:
 - ``"metropolis"``: the sum with Metropolis weights, the learner's own value included;
 - ``"edge"``: one row per directed edge goes out, and the neighbors' rows for the learner come in;
 - ``"total"``: Σ over all learners of the network, as a server would hear it.
+
+There are two ways to write one. A subclass of `Algorithm` has methods of NumPy code; hosts call
+them round by round. A subclass of `CompiledAlgorithm` has a `Law`, functions that Numba compiles,
+and whole runs of it are compiled.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from domkl.algorithms.law import Law
+from domkl.core.exchange import Delivery
+from domkl.core.jit import as_tuple
 from domkl.core.kernels import Dictionary, gaussian_bank
-from domkl.core.laws import Chain
 from domkl.core.losses import Loss
-from domkl.core.predict import combined_predictions, kernel_predictions
 from domkl.typing import Array, Floats, Ints
-
-Delivery = Literal["sum", "gap", "metropolis", "edge", "total"]
 
 
 class Sizes(NamedTuple):
-    """What `init` needs to make room for a state."""
+    """What `init` needs to allocate a state."""
 
     n_learners: int
     n_kernels: int
@@ -111,6 +115,8 @@ class Algorithm(ABC):
     is_alone: bool = False
     #: time of a learner-step and kernel, with DOMKL's as 1: for estimates of the time that is left
     relative_cost: float = 1.0
+    #: its compiled functions, where it has any
+    law: ClassVar[Law | None] = None
 
     @property
     @abstractmethod
@@ -136,7 +142,7 @@ class Algorithm(ABC):
         """Take in what was heard."""
 
     def idle_step(self, state: Any, net: Net) -> tuple[Any, Any] | None:
-        """Go without a sample, and say what neighbors should hear: so a learner follows them.
+        """Step without a sample, and say what neighbors should hear: so a learner follows them.
 
         None where the algorithm cannot; such a learner is silent until it has a sample.
         """
@@ -145,7 +151,7 @@ class Algorithm(ABC):
     def amend(self, state: Any, gaps: Mapping[str, Array], net: Net) -> Any:
         """Give the state as if the fields delivered as "gap" had been heard with these, too.
 
-        What sums of gaps do not stay in needs no amendment.
+        Override this only if your state accumulates gaps (ADMM duals do).
         """
         return state
 
@@ -173,32 +179,76 @@ class Algorithm(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """What can be set."""
-        return dict(vars(self))
+        if not is_dataclass(self):
+            return dict(vars(self))
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     def replaced(self, **given: Any) -> "Algorithm":
         """Give the same algorithm with some parameters set."""
         made: Algorithm = replace(self, **given)  # type: ignore[type-var]
         return made
 
-    def chain(self, state: Any) -> Chain | None:
-        """Give the state as a family of core/laws.py, where it is one: then core/rounds.py can
-        run whole rounds, in place. None where it is not: then the host calls the methods above.
-        """
-        return None
+    @cached_property
+    def compiled(self) -> Any:
+        """The parameters as the functions of the law take them: a NamedTuple."""
+        return as_tuple(self)
+
+    def message(self, state: Any) -> Any:
+        """Give a message of a law to be written: carried fields are the state's own arrays."""
+        law: Any = self.law
+        kind, room = law.message, law.room
+        return kind(
+            *(
+                getattr(state, name)
+                if name in law.carried
+                else np.empty_like(getattr(state, room.get(name, name)))
+                for name in kind._fields
+            )
+        )
 
 
-def predict_by_kernel(theta: Array, z: Array) -> Floats:
-    """Each kernel's prediction θ_pᵀz_p, (K, P)."""
-    f = np.empty(theta.shape[:2])
-    kernel_predictions(f, theta, z)
-    return f
+class CompiledAlgorithm(Algorithm):
+    """Base of every algorithm whose rounds are compiled: it has a `law` and `init`.
 
+    The methods below call the law's functions for hosts that go round by round, such as the mesh.
+    A subclass is a frozen dataclass of its parameters; the law gets them as a NamedTuple.
+    """
 
-def predict_combined(theta: Array, weights: Floats, z: Array) -> Prediction:
-    """Σ_p q_p θ_pᵀz_p, eq. (14), and its terms."""
-    y_hat, f = np.empty(len(theta)), np.empty(theta.shape[:2])
-    combined_predictions(y_hat, f, theta, weights, z)
-    return Prediction(y_hat, f)
+    law: ClassVar[Law]  # type: ignore[misc]
+
+    @property
+    def exchange(self) -> Mapping[str, Delivery]:
+        """How the host delivers each field of the message."""
+        return self.law.exchange
+
+    @property
+    def by_edge(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Fields of the state with one row per directed edge."""
+        return self.law.by_edge
+
+    def predict(self, state: Any, inputs: Inputs) -> Prediction:
+        """Predict every learner's label."""
+        shape = inputs.energy.shape
+        prediction = Prediction(np.empty(shape[0]), np.empty(shape))
+        self.law.predict(state, self.compiled, inputs, prediction)
+        return prediction
+
+    def local_step(
+        self, state: Any, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
+    ) -> tuple[Any, Any]:
+        """Learn from one labelled sample each; give the state and what neighbors should hear."""
+        message = self.message(state)
+        self.law.local_step(state, self.compiled, inputs, y, prediction, net, message)
+        return state, message
+
+    def merge(self, state: Any, heard: Any, net: Net) -> Any:
+        """Take in what was heard."""
+        self.law.merge(state, self.compiled, heard, net)
+        return state
+
+    def function(self, state: Any) -> Function | None:
+        """Give the learned functions where the law has them."""
+        return None if self.law.function is None else Function(*self.law.function(state))
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -1,4 +1,7 @@
-"""What every comparison carries: the same learner without neighbors, and the last value."""
+"""Baselines: the same learner without neighbors, the last value, and linear least squares.
+
+Every comparison carries them. Any kernel method over a network must beat all three.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,16 +12,17 @@ import numpy as np
 from domkl import checks
 from domkl.algorithms.base import (
     Algorithm,
-    Delivery,
     Function,
     Inputs,
     Net,
     Prediction,
     Sizes,
 )
+from domkl.algorithms.law import Law
+from domkl.core.exchange import Delivery
 from domkl.core.kernels import Dictionary
-from domkl.core.laws import Chain
 from domkl.core.losses import Loss
+from domkl.core.rls import first_factors, rls_step
 from domkl.errors import ParameterError
 from domkl.typing import Floats
 
@@ -101,19 +105,30 @@ class Alone(Algorithm):
         """As the algorithm."""
         return self.algorithm.bank()
 
-    def chain(self, state: Any) -> Chain | None:
+    @property
+    def law(self) -> Law | None:  # type: ignore[override]
         """As the algorithm."""
-        return self.algorithm.chain(state)
+        return self.algorithm.law
+
+    @property
+    def by_edge(self) -> tuple[str, ...]:  # type: ignore[override]
+        """As the algorithm."""
+        return self.algorithm.by_edge
+
+    @property
+    def compiled(self) -> Any:
+        """As the algorithm."""
+        return self.algorithm.compiled
 
 
-class State(NamedTuple):
+class LastState(NamedTuple):
     """What LastValue keeps."""
 
     previous: Floats  # (K,)
 
 
-class Message(NamedTuple):
-    """What LastValue says: nothing."""
+class Silence(NamedTuple):
+    """What learners without neighbors say: nothing."""
 
 
 @dataclass(frozen=True)
@@ -139,11 +154,11 @@ class LastValue(Algorithm):
         """Nothing is said."""
         return {}
 
-    def init(self, sizes: Sizes) -> State:
+    def init(self, sizes: Sizes) -> LastState:
         """0."""
-        return State(np.zeros(sizes.n_learners))
+        return LastState(np.zeros(sizes.n_learners))
 
-    def predict(self, state: State, inputs: Inputs) -> Prediction:
+    def predict(self, state: LastState, inputs: Inputs) -> Prediction:
         """The last value."""
         if self.newest_lag is not None and self.newest_lag >= inputs.x.shape[1]:
             n_inputs = inputs.x.shape[1]
@@ -154,11 +169,68 @@ class LastValue(Algorithm):
         return Prediction(y_hat.copy(), y_hat[:, None])
 
     def local_step(
-        self, state: State, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
-    ) -> tuple[State, Message]:
+        self, state: LastState, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
+    ) -> tuple[LastState, Silence]:
         """Keep the label."""
-        return State(y.copy()), Message()
+        return LastState(y.copy()), Silence()
 
-    def merge(self, state: State, heard: Message, net: Net) -> State:
+    def merge(self, state: LastState, heard: Silence, net: Net) -> LastState:
+        """Hear nothing."""
+        return state
+
+
+class LinearState(NamedTuple):
+    """What a LinearRLS learner keeps."""
+
+    theta: Floats  # (K, d + 1)  of the inputs and a constant
+    factor: Floats  # (K, d(d + 1)/2)  U of C = U D Uᵀ, core/rls.py
+    diagonal: Floats  # (K, d + 1)     D
+
+
+@dataclass(frozen=True)
+class LinearRLS(Algorithm):
+    """Fit the inputs and a constant to the labels by recursive least squares, without neighbors.
+
+    Each prediction is that of the ridge fit of all earlier samples of that learner. Run on one
+    learner who gets all streams, it is the pooled fit.
+
+    Parameters
+    ----------
+    ridge : float
+        Weight of ‖θ‖² beside the squared errors.
+    """
+
+    ridge: float = 1e-3
+
+    uses_features = False
+
+    def __post_init__(self) -> None:
+        checks.positive("ridge", self.ridge)
+
+    @property
+    def exchange(self) -> Mapping[str, Delivery]:
+        """Nothing is said."""
+        return {}
+
+    def init(self, sizes: Sizes) -> LinearState:
+        """θ = 0, C = I/ridge."""
+        n = sizes.n_inputs + 1
+        factors = first_factors((n,) * sizes.n_learners, n, self.ridge)
+        return LinearState(np.zeros((sizes.n_learners, n)), *factors)
+
+    def predict(self, state: LinearState, inputs: Inputs) -> Prediction:
+        """θᵀ(x, 1)."""
+        y_hat = np.einsum("kd,kd->k", state.theta[:, :-1], inputs.x) + state.theta[:, -1]
+        return Prediction(y_hat, y_hat[:, None])
+
+    def local_step(
+        self, state: LinearState, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
+    ) -> tuple[LinearState, Silence]:
+        """Take the sample into the fit."""
+        z = np.column_stack([inputs.x, np.ones(len(y))])
+        rls_step(*state, z, y - prediction.y_hat, float(self.ridge))
+        return state, Silence()
+
+    def merge(self, state: LinearState, heard: Silence, net: Net) -> LinearState:
         """Hear nothing."""
         return state

@@ -48,19 +48,15 @@ class Entry:
 
 #: colors are Okabe and Ito's and one of Tol's, told apart by color-blind readers
 _ENTRIES = (
-    Entry("domkl", "domkl.algorithms.domkl:DOMKL", "#0072B2"),
-    Entry("domkrls", "domkl.algorithms.domkrls:DOMKRLS", "#882255"),
-    Entry("dokl", "domkl.algorithms.dokl:DOKL", "#56B4E9", "--"),
-    Entry("comkl", "domkl.algorithms.comkl:COMKL", "#D55E00", is_meshable=False),
-    Entry("rff-dokl", "domkl.algorithms.rff_dokl:RFFDOKL", "#CC79A7", "--"),
-    Entry("rff-domkl", "domkl.algorithms.rff_domkl:RFFDOMKL", "#009E73"),
-    Entry(
-        "alone", "domkl.algorithms.domkl:DOMKL", "#000000", ":", is_meshable=False, is_alone=True
-    ),
+    Entry("domkl", "domkl.algorithms.admm:DOMKL", "#0072B2"),
+    Entry("domkrls", "domkl.algorithms.least_squares:DOMKRLS", "#882255"),
+    Entry("dokl", "domkl.algorithms.admm:DOKL", "#56B4E9", "--"),
+    Entry("comkl", "domkl.algorithms.server:COMKL", "#D55E00", is_meshable=False),
+    Entry("rff-dokl", "domkl.algorithms.diffusion:RFFDOKL", "#CC79A7", "--"),
+    Entry("rff-domkl", "domkl.algorithms.diffusion:RFFDOMKL", "#009E73"),
+    Entry("alone", "domkl.algorithms.admm:DOMKL", "#000000", ":", is_meshable=False, is_alone=True),
     Entry("last-value", "domkl.algorithms.baselines:LastValue", "#8A8A8A", "-.", is_meshable=False),
-    Entry(
-        "linear-rls", "domkl.algorithms.linear_rls:LinearRLS", "#E69F00", "-.", is_meshable=False
-    ),
+    Entry("linear-rls", "domkl.algorithms.baselines:LinearRLS", "#E69F00", "-.", is_meshable=False),
 )
 ALGORITHMS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
@@ -74,7 +70,7 @@ def find(name: str, *, meshable: bool = False) -> Entry:
     --------
     >>> find("domkrls").make().forget
     1.0
-    >>> find("domkl.algorithms.domkl:DOMKL").make().rho
+    >>> find("domkl.algorithms.admm:DOMKL").make().rho
     2.0
     """
     known = [each.name for each in ALGORITHMS.values() if each.is_meshable or not meshable]
@@ -95,7 +91,7 @@ def name_of(algorithm: "Algorithm") -> str:
 
     Examples
     --------
-    >>> from domkl.algorithms.domkl import DOMKL
+    >>> from domkl.algorithms.admm import DOMKL
     >>> name_of(DOMKL(rho=1.0))
     'domkl'
     """

@@ -1,12 +1,16 @@
-"""Sums over neighbors, always in ascending neighbor id: what a learner hears.
+"""What a learner hears: sums over neighbors, always in ascending neighbor id.
 
-Arrays have one learner per entry of their first axis, whatever the shape of the rest. ``values``
-are all that may be heard and ``own`` those of the learners that hear: the same array where all
-learners are at one place.
+Values are 2-D here, one row per learner. ``values`` are the rows of all who may be heard, ``own``
+those of the learners that hear; the same array where all learners are in one place.
 """
 
-from domkl.core.jit import sweep
-from domkl.core.prefetch import prefetched
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from domkl.core.jit import IS_COMPILING, row, sweep
 from domkl.core.vectors import (
     added,
     added_difference,
@@ -17,37 +21,77 @@ from domkl.core.vectors import (
 )
 from domkl.typing import Array, Floats, Ints
 
+#: how a host delivers a field of a message; algorithms/base.py says what each means
+Delivery = Literal["sum", "gap", "metropolis", "edge", "total"]
+DELIVERIES: tuple[Delivery, ...] = ("sum", "gap", "metropolis", "edge", "total")
+SUM, GAP, METROPOLIS, EDGE, TOTAL = range(len(DELIVERIES))
+
+
+class Wires(NamedTuple):
+    """The network of the learners that hear, in compressed sparse rows."""
+
+    indptr: Ints  # (K + 1,)  learner k's directed edges are indptr[k]:indptr[k + 1]
+    indices: Ints  # (E,)     the row of each edge's neighbor, ascending for each learner
+    weight: Floats  # (E,)    Metropolis weights; empty where nobody asks for them
+    reverse: Ints  # (E,)     the same edge in the other direction; empty likewise
+    degree: Floats  # (K,)    number of neighbors
+    span: int  # number of learners that a total spans
+
 
 @sweep
-def neighbor_sum(out: Array, values: Array, indptr: Ints, indices: Ints) -> None:
-    """Write Σ_{ℓ∈N_k} values_ℓ for every learner: out (K, …), values (N, …)."""
-    out = out.reshape(len(out), -1)
-    values = values.reshape(len(values), -1)
-    for k in range(len(out)):
-        prefetch_rows(values, k + 4, indptr, indices)  # losses are short rows, and quickly added
-        cleared(out[k])
-        for edge in range(indptr[k], indptr[k + 1]):
-            added(out[k], values[indices[edge]])
+def deliver(
+    how: int, out: Array, values: Array, own: Array, totals: Array, wires: Wires, low: int
+) -> None:
+    """Write what learners low, low + 1, … hear of one field of the message.
 
+    The only switch over deliveries: the simulator's hosts, the estimators and the mesh all call it.
 
-@sweep
-def neighbor_gap(out: Array, values: Array, own: Array, indptr: Ints, indices: Ints) -> None:
-    """Write Σ_{ℓ∈N_k} (values_ℓ − own_k) for every learner: out, own (K, …), values (N, …).
-
-    The same as a sum less degree times own, but each term is the exact opposite of what the
-    neighbor computes, rounded or not. So the duals of a network, which sum such terms up, go on
-    summing to zero; the other way they drift, in float32, and with them the predictions.
+    Parameters
+    ----------
+    how : int
+        The place of a delivery in `DELIVERIES`.
+    out : (n, L), or with "edge" one row for each of the n learners' directed edges
+    values : (N, L), or with "edge" (E, L)
+    own : (n, L)
+        The learners' own rows of ``values``.
+    totals : (N / span, L)
+        `totals_of` the values; not looked at unless the delivery is "total".
     """
-    out = out.reshape(len(out), -1)
-    own = own.reshape(len(own), -1)
-    values = values.reshape(len(values), -1)
-    for k in range(len(out)):
-        gap_row(out[k], values, own[k], indices[indptr[k] : indptr[k + 1]])
+    indptr, indices, weight = wires.indptr, wires.indices, wires.weight
+    if how == EDGE:
+        first = indptr[low]
+        for edge in range(len(out)):
+            copied(out[edge], values[wires.reverse[first + edge]])
+        return
+    ahead = 1 if out.shape[1] > 64 else 4  # short rows are quickly added
+    for i in range(len(out)):
+        k = low + i
+        if how == TOTAL:
+            copied(out[i], own[i] if wires.span == 1 else totals[k // wires.span])
+            continue
+        prefetch_rows(values, k + ahead, indptr, indices)
+        neighbors = indices[indptr[k] : indptr[k + 1]]
+        if how == SUM:
+            cleared(out[i])
+            for other in neighbors:
+                added(out[i], values[other])
+        elif how == GAP:
+            gap_row(out[i], values, own[i], neighbors)
+        else:
+            copied(out[i], own[i])
+            for j in range(len(neighbors)):
+                share = out.dtype.type(weight[indptr[k] + j])
+                added_share(out[i], values[neighbors[j]], own[i], share)
 
 
 @sweep
 def gap_row(out: Array, values: Array, own: Array, neighbors: Ints) -> None:
-    """Write Σ_ℓ (values_ℓ − own) of one learner: out, own (L,), values (N, L)."""
+    """Write Σ_ℓ (values_ℓ − own) of one learner: out, own (L,), values (N, L).
+
+    This is the same as a sum less degree times own, but each term is the exact opposite of what
+    the neighbor computes, rounded or not. So the duals of a network, which add such terms up, keep
+    summing to zero; computed the other way they drift in float32, and the predictions with them.
+    """
     if len(neighbors) == 0:
         cleared(out)
     else:
@@ -57,44 +101,90 @@ def gap_row(out: Array, values: Array, own: Array, neighbors: Ints) -> None:
 
 
 @sweep
+def totals_of(totals: Array, values: Array, span: int, start: int, stop: int) -> None:
+    """Write columns start..stop − 1 of the sum of each ``span`` rows: (N / span, L), (N, L).
+
+    Each column is added up in the order of the learners, so that threads may share the columns.
+    """
+    for trial in range(len(totals)):
+        out = totals[trial, start:stop]
+        copied(out, values[trial * span, start:stop])
+        for k in range(trial * span + 1, (trial + 1) * span):
+            added(out, values[k, start:stop])
+
+
+def delivered(
+    how: Delivery, values: Array, own: Array, wires: Wires, out: Array | None = None
+) -> Array:
+    """Give what all learners hear of one field: own (K, …), values (N, …), or (E, …) by edge.
+
+    Examples
+    --------
+    >>> path = Wires(np.array([0, 1, 2]), np.array([1, 0]), np.array([0.5, 0.5]), np.array([1, 0]),
+    ...              np.ones(2), 2)
+    >>> values = np.array([[1.0], [4.0]])
+    >>> [delivered(how, values, values, path).ravel().tolist() for how in DELIVERIES]
+    [[4.0, 1.0], [3.0, -3.0], [2.5, 2.5], [4.0, 1.0], [5.0, 5.0]]
+    """
+    out = np.empty_like(own) if out is None else out
+    said = rows_of(values)
+    totals = np.empty((0, said.shape[1]), said.dtype)
+    if how == "total" and wires.span > 1:
+        totals = np.empty((len(values) // wires.span, said.shape[1]), said.dtype)
+        totals_of(totals, said, wires.span, 0, said.shape[1])
+    deliver(DELIVERIES.index(how), rows_of(out), said, rows_of(own), totals, wires, 0)
+    return out
+
+
+def rows_of(values: Array) -> Array:
+    """Each learner's values in one row: (K, …) as (K, L)."""
+    return values.reshape(len(values), int(np.prod(values.shape[1:])))
+
+
+# Prefetching: a neighbor's row stands anywhere in memory. The processor foresees what follows in
+# memory and nothing else, so in a large network each such row costs a wait of some hundred
+# nanoseconds, unless it is asked for while the learner before is at work.
+
+LINE = 64  # bytes that come at once
+READ, KEEP_IN_SECOND_LEVEL, DATA = 0, 2, 1  # as LLVM numbers them
+
+_LLVM: Any = cgutils  # Numba's code generator, which has no types
+
+
+@intrinsic
+def _prefetch(typing_context: Any, values: Any, i: Any) -> Any:
+    """Ask for the cache line that holds values[i]; a hint, without effect on any result."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), cgutils.voidptr_t)
+        number, ir = cgutils.int32_t, _LLVM.ir
+        form = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
+        hint = builder.module.declare_intrinsic("llvm.prefetch", [place.type], form)
+        flags = [number(flag) for flag in (READ, KEEP_IN_SECOND_LEVEL, DATA)]
+        builder.call(hint, [place, *flags])
+        return context.get_dummy_value()
+
+    return types.void(values, i), generate
+
+
+if IS_COMPILING:
+
+    @row
+    def prefetched(values: Array) -> None:
+        """Ask for a contiguous row."""
+        for i in range(0, values.size, LINE // values.itemsize):
+            _prefetch(values, i)  # type: ignore[call-arg]
+
+else:  # intrinsics exist in compiled code only
+
+    def prefetched(values: Array) -> None:
+        """Do nothing: interpreted code cannot prefetch."""
+
+
+@sweep
 def prefetch_rows(values: Array, k: int, indptr: Ints, indices: Ints) -> None:
-    """Ask for what learner k will hear, values (N, L), while one before it is at work."""
+    """Ask for what learner k will hear, values (N, L)."""
     if k + 1 < len(indptr):
         for edge in range(indptr[k], indptr[k + 1]):
             prefetched(values[indices[edge]])
-
-
-@sweep
-def weighted_mean(
-    out: Array, values: Array, own: Array, indptr: Ints, indices: Ints, weight: Floats
-) -> None:
-    """Write own_k + Σ_{ℓ∈N_k} a_kℓ (values_ℓ − own_k): out, own (K, …), values (N, …), weight (E,).
-
-    That is Σ_ℓ a_kℓ values_ℓ with a_kk = 1 − Σ_{ℓ≠k} a_kℓ, and learners that agree stay as they
-    are, to the bit.
-    """
-    out = out.reshape(len(out), -1)
-    own = own.reshape(len(own), -1)
-    values = values.reshape(len(values), -1)
-    for k in range(len(out)):
-        prefetch_rows(values, k + 1, indptr, indices)
-        copied(out[k], own[k])
-        for edge in range(indptr[k], indptr[k + 1]):
-            share = out.dtype.type(weight[edge])
-            added_share(out[k], values[indices[edge]], own[k], share)
-
-
-@sweep
-def total_sum(out: Array, values: Array, n_learners: int) -> None:
-    """Write to each learner the sum over its trial, what a server would hear: out, values (N, …).
-
-    Rows of one trial stand together, ``n_learners`` of them.
-    """
-    out = out.reshape(len(out), -1)
-    values = values.reshape(len(values), -1)
-    for start in range(0, len(values), n_learners):
-        copied(out[start], values[start])
-        for k in range(start + 1, start + n_learners):
-            added(out[start], values[k])
-        for k in range(start + 1, start + n_learners):
-            copied(out[k], out[start])

@@ -1,6 +1,18 @@
-"""Random Fourier features: draw the frequencies, map inputs, tell two maps apart."""
+"""Random Fourier features, eq. (5): draw the frequencies, map inputs, tell two maps apart.
+
+The compiled map projects, reduces the range, and takes sine and cosine. Frequencies are kept in
+turns, v/2π: an angle of u turns reduces to u − round(u), exactly, and so does one of thousands of
+turns, because projection and reduction are in double precision whatever the type of the result.
+Then, with r in [−1/2, 1/2] and s = sin πr, c = cos πr from polynomials, sin 2πr = 2sc and
+cos 2πr = 1 − 2s². No quadrant, no branch: the loop runs in vector registers, where the C library's
+sine does not.
+
+Four learners share each load of the frequencies. One that lacks partners is its own, so that each
+one's arithmetic is the same in any company.
+"""
 
 import hashlib
+import math
 from collections.abc import Iterable
 from typing import Self
 
@@ -8,10 +20,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from domkl import checks, rng
-from domkl.core.fourier import fourier_features, linear_features
+from domkl.core.jit import row, sweep
 from domkl.core.kernels import Dictionary, Kernel, Linear
+from domkl.core.vectors import copied
 from domkl.errors import DataError, ParameterError
-from domkl.typing import Array, Floats, Seed
+from domkl.typing import Array, Floats, Number, Seed
 
 
 class RandomFeatures:
@@ -39,7 +52,7 @@ class RandomFeatures:
         values.setflags(write=False)
         self.frequencies: Floats = values
         self.linear = bool(linear)
-        # (d, P·M) in turns: what core/fourier.py reads, all kernels' frequencies side by side
+        # (d, P·M) in turns: what the compiled map reads, all kernels' frequencies side by side
         self.turns: Floats = values.reshape(-1, values.shape[2]).T.copy() / (2 * np.pi)
 
     @classmethod
@@ -173,3 +186,182 @@ def _orthogonal_normals(generator: np.random.Generator, n: int, d: int) -> Float
         blocks.append(q * np.sign(np.diag(r)))  # the sign makes q uniform over rotations
     radii = np.sqrt(generator.chisquare(d, size=(n, 1)))
     return np.asarray(radii * np.concatenate(blocks)[:n])
+
+
+# sin(πr)/r and cos(πr) as polynomials in r², interpolated at Chebyshev nodes of [0, 1/4]
+# (benchmarks/fit_sincos.py prints them). Largest error of the features, tests/unit/core/
+# test_features.py: 1e-6 in float32 and 2e-15 in float64, before the factor 1/√M.
+_SINE_SINGLE = tuple(
+    np.float32(c)
+    for c in (
+        3.141592653536132,
+        -5.167712764593,
+        2.550163317938427,
+        -0.599252186531583,
+        0.08205035020147247,
+        -0.007028303855203096,
+    )
+)
+_COSINE_SINGLE = tuple(
+    np.float32(c)
+    for c in (
+        0.999999999779154,
+        -4.934802136928946,
+        4.058709154763134,
+        -1.3352119493905503,
+        0.2349370685950865,
+        -0.024395932097550446,
+    )
+)
+_SINE_DOUBLE = (
+    3.141592653589793,
+    -5.16771278004997,
+    2.5501640398773455,
+    -0.5992645293207921,
+    0.08214588661112787,
+    -0.007370430945707596,
+    0.0004663028056889684,
+    -2.191535285969446e-05,
+    7.952025736213849e-07,
+    -2.293998713586946e-08,
+    5.249879114060463e-10,
+)
+_COSINE_DOUBLE = (
+    1.0,
+    -4.934802200544679,
+    4.0587121264167685,
+    -1.3352627688545895,
+    0.23533063035889057,
+    -0.0258068913899647,
+    0.0019295743088292205,
+    -0.00010463810062667314,
+    4.303048928191089e-06,
+    -1.3872781244548443e-07,
+    3.500312073703762e-09,
+)
+
+
+@row
+def sincos_single(turns: Floats, sine: Array, cosine: Array, scale: Number) -> None:
+    """Write scale · sin and scale · cos of 2π·turns in float32."""
+    s, c = _SINE_SINGLE, _COSINE_SINGLE
+    for i in range(turns.size):
+        r = np.float32(turns[i] - np.rint(turns[i]))
+        q = r * r
+        half_sine = r * (s[0] + q * (s[1] + q * (s[2] + q * (s[3] + q * (s[4] + q * s[5])))))
+        half_cosine = c[0] + q * (c[1] + q * (c[2] + q * (c[3] + q * (c[4] + q * c[5]))))
+        lifted = np.float32(2) * scale * half_sine
+        sine[i] = lifted * half_cosine
+        cosine[i] = scale - lifted * half_sine
+
+
+@row
+def sincos_double(turns: Floats, sine: Array, cosine: Array, scale: Number) -> None:
+    """Write scale · sin and scale · cos of 2π·turns in float64."""
+    s, c = _SINE_DOUBLE, _COSINE_DOUBLE
+    for i in range(turns.size):
+        r = turns[i] - np.rint(turns[i])
+        q = r * r
+        tail = s[6] + q * (s[7] + q * (s[8] + q * (s[9] + q * s[10])))
+        half_sine = s[0] + q * (s[1] + q * (s[2] + q * (s[3] + q * (s[4] + q * (s[5] + q * tail)))))
+        tail = c[6] + q * (c[7] + q * (c[8] + q * (c[9] + q * c[10])))
+        half_cosine = c[0] + q * (
+            c[1] + q * (c[2] + q * (c[3] + q * (c[4] + q * (c[5] + q * tail))))
+        )
+        lifted = 2.0 * scale * r * half_sine
+        sine[i] = lifted * half_cosine
+        cosine[i] = scale - lifted * r * half_sine
+
+
+@row
+def project_four(
+    u0: Array, u1: Array, u2: Array, u3: Array,
+    x0: Array, x1: Array, x2: Array, x3: Array,
+    turns: Array,
+) -> None:  # fmt: skip
+    """Angles of four inputs, u = x·turns, with turns (d, L): four products for each load."""
+    n_inputs, n_angles = turns.shape
+    a0, b0, c0, d0 = x0[0], x1[0], x2[0], x3[0]
+    for m in range(n_angles):
+        v0 = turns[0, m]
+        u0[m] = a0 * v0
+        u1[m] = b0 * v0
+        u2[m] = c0 * v0
+        u3[m] = d0 * v0
+    j = 1
+    while j + 4 <= n_inputs:
+        a0, a1, a2, a3 = x0[j], x0[j + 1], x0[j + 2], x0[j + 3]
+        b0, b1, b2, b3 = x1[j], x1[j + 1], x1[j + 2], x1[j + 3]
+        c0, c1, c2, c3 = x2[j], x2[j + 1], x2[j + 2], x2[j + 3]
+        d0, d1, d2, d3 = x3[j], x3[j + 1], x3[j + 2], x3[j + 3]
+        for m in range(n_angles):
+            v0, v1, v2, v3 = turns[j, m], turns[j + 1, m], turns[j + 2, m], turns[j + 3, m]
+            u0[m] = (((u0[m] + a0 * v0) + a1 * v1) + a2 * v2) + a3 * v3
+            u1[m] = (((u1[m] + b0 * v0) + b1 * v1) + b2 * v2) + b3 * v3
+            u2[m] = (((u2[m] + c0 * v0) + c1 * v1) + c2 * v2) + c3 * v3
+            u3[m] = (((u3[m] + d0 * v0) + d1 * v1) + d2 * v2) + d3 * v3
+        j += 4
+    while j < n_inputs:
+        a0, b0, c0, d0 = x0[j], x1[j], x2[j], x3[j]
+        for m in range(n_angles):
+            v0 = turns[j, m]
+            u0[m] += a0 * v0
+            u1[m] += b0 * v0
+            u2[m] += c0 * v0
+            u3[m] += d0 * v0
+        j += 1
+
+
+@sweep
+def fourier_features(x: Floats, turns: Floats, z: Array, n_frequencies: int) -> None:
+    """Write z(x) of every map, eq. (5): x (K, d), turns (B, d, P·M), z (B, K, P′, D).
+
+    Only the first 2M columns of the first P kernels are written.
+    """
+    n_learners = x.shape[0]
+    last = n_learners - 1
+    n_maps, _, n_angles = turns.shape
+    u = np.empty((4, n_angles))
+    sine, cosine = np.empty((4, n_angles), z.dtype), np.empty((4, n_angles), z.dtype)
+    scale = z.dtype.type(1 / math.sqrt(n_frequencies))
+    for b in range(n_maps):
+        for k in range(0, n_learners, 4):
+            k1, k2, k3 = min(k + 1, last), min(k + 2, last), min(k + 3, last)
+            project_four(u[0], u[1], u[2], u[3], x[k], x[k1], x[k2], x[k3], turns[b])
+            n = min(4, n_learners - k)
+            _sincos(u[:n], sine[:n], cosine[:n], scale)
+            for i in range(n):
+                _place(sine[i], cosine[i], z[b, k + i], n_frequencies)
+
+
+@sweep
+def _sincos(turns: Floats, sine: Array, cosine: Array, scale: Number) -> None:
+    """All learners' and kernels' sines in one long loop: faster than one by one."""
+    if sine.itemsize == 4:
+        sincos_single(turns.ravel(), sine.ravel(), cosine.ravel(), scale)
+    else:
+        sincos_double(turns.ravel(), sine.ravel(), cosine.ravel(), scale)
+
+
+@sweep
+def _place(sine: Array, cosine: Array, z: Array, n_frequencies: int) -> None:
+    """Each kernel's block to its place."""
+    m = n_frequencies
+    for p in range(sine.size // m):
+        copied(z[p, :m], sine[p * m : (p + 1) * m])
+        copied(z[p, m : 2 * m], cosine[p * m : (p + 1) * m])
+
+
+@sweep
+def linear_features(x: Floats, z: Array, energy: Floats) -> None:
+    """Write the last kernel as inputs and a constant: z (B, K, P, D), ‖z‖² in energy (B, K, P)."""
+    n_maps, n_kernels = z.shape[0], z.shape[2]
+    n_learners, n_inputs = x.shape
+    for b in range(n_maps):
+        for k in range(n_learners):
+            total = 1.0
+            for j in range(n_inputs):
+                z[b, k, n_kernels - 1, j] = x[k, j]
+                total += x[k, j] * x[k, j]
+            z[b, k, n_kernels - 1, n_inputs] = 1
+            energy[b, k, n_kernels - 1] = total

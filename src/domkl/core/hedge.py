@@ -1,9 +1,50 @@
-"""Hedge over kernels: weights from accumulated losses, and the messages that spread them."""
+"""Many kernels as one function: predictions, weights from accumulated losses, message passing."""
 
 import math
 
 from domkl.core.jit import sweep
-from domkl.typing import Floats, Ints
+from domkl.core.vectors import dot, scaled
+from domkl.typing import Array, Floats, Ints
+
+
+@sweep
+def kernel_predictions(f: Floats, theta: Array, z: Array) -> None:
+    """Write f_p = θ_pᵀz_p: f (K, P), theta and z (K, P, D)."""
+    n_learners, n_kernels = f.shape
+    for k in range(n_learners):
+        for p in range(n_kernels):
+            f[k, p] = dot(theta[k, p], z[k, p])
+
+
+@sweep
+def single_predictions(y_hat: Floats, f: Floats, theta: Array, z: Array) -> None:
+    """Write the predictions of one kernel, with weight 1: y_hat (K,), f (K, 1)."""
+    kernel_predictions(f, theta, z)
+    for k in range(len(f)):
+        y_hat[k] = f[k, 0]
+
+
+@sweep
+def combined_predictions(y_hat: Floats, f: Floats, theta: Array, weights: Floats, z: Array) -> None:
+    """Write f_p, and Σ_p q_p f_p of eq. (14): y_hat (K,), f and weights (K, P)."""
+    kernel_predictions(f, theta, z)
+    combine(y_hat, f, weights)
+
+
+@sweep
+def combine(y_hat: Floats, f: Floats, weights: Floats) -> None:
+    """Write Σ_p q_p f_p: y_hat (K,), f and weights (K, P)."""
+    for k in range(len(f)):
+        y_hat[k] = dot(weights[k], f[k])
+
+
+@sweep
+def blend(out: Array, theta: Array, weights: Floats) -> None:
+    """Write q_p θ_p, so that a learner's function is one row: out, theta (K, P, D)."""
+    n_learners, n_kernels, _ = theta.shape
+    for k in range(n_learners):
+        for p in range(n_kernels):
+            scaled(out[k, p], theta[k, p], out.dtype.type(weights[k, p]))
 
 
 @sweep

@@ -1,4 +1,4 @@
-"""How the primitives are compiled, and why a stale binary is never run.
+"""How functions are compiled, and why a stale binary is never run.
 
 Kinds of compiled function:
 
@@ -8,43 +8,63 @@ Kinds of compiled function:
   registers.
 - ``sweep``: calls rows for many learners, and releases the interpreter's lock meanwhile.
 - ``scalar``: a function of a few numbers.
+- ``generic``: a piece of a host that is compiled into its caller, for each type of state.
 
-Numba stores binaries on disk and compares only the time of the file that holds the function, not
-of the files it calls into. Here every binary carries the digest of all of ``core/`` instead.
+Numba stores binaries on disk. It compares only the time of the file that holds the function, not of
+the files it calls into, and the index of a function's binaries names the classes of its arguments.
+Two things would go wrong: a changed callee runs stale, and an index that names a user's class
+cannot be read by a process without that class. So every binary of the package carries the digest of
+all compiled folders, and binaries for a user's classes go to files of their own, named by the
+digest of the user's source (`StampedCache`).
 """
 
 import hashlib
-from collections.abc import Callable
+import inspect
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from numba.core import types
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUSED = {"contract"}
 REORDERED = {"contract", "reassoc", "nsz"}
+#: of what only compiled code calls: no entry from Python or C, whose code costs most to compile
+INTERNAL: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+PACKAGE = Path(__file__).parents[1]
+#: folders whose code ends up in binaries
+COMPILED = ("core", "algorithms", "sim")
+
+IS_COMPILING = not getattr(numba.config, "DISABLE_JIT", False)
 
 
-def source_digest(folder: Path) -> str:
-    """Digest every Python file of a folder, names included."""
+def source_digest(*places: Path) -> str:
+    """Digest Python files, and all those of folders with the folders in them, names included."""
     digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for place in places:
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            name = path.relative_to(place.parent).as_posix()
+            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 
-_STAMP = source_digest(Path(__file__).parent)
+STAMP = source_digest(*(PACKAGE / folder for folder in COMPILED))
 
 
 def row(function: F) -> F:
     """Compile an inner loop over 1-D rows."""
-    return _compiled(function, fastmath=FUSED)
+    return _compiled(function, fastmath=FUSED, no_cpython_wrapper=True)
 
 
 def reduction(function: F) -> F:
     """Compile an inner loop over 1-D rows that sums."""
-    return _compiled(function, fastmath=REORDERED)
+    return _compiled(function, fastmath=REORDERED, no_cpython_wrapper=True)
 
 
 def sweep(function: F) -> F:
@@ -57,24 +77,164 @@ def scalar(function: F) -> F:
     return _compiled(function)
 
 
+def generic(function: F) -> F:
+    """Compile a piece of a host into its caller; it has no binary of its own."""
+    made: Any = numba.njit(fastmath=FUSED, inline="always", **INTERNAL)(function)
+    return made  # type: ignore[no-any-return]
+
+
+def compiled_as(function: Callable[..., Any]) -> Callable[[F], F]:
+    """Give a Python function a compiled form, made for the types of its arguments.
+
+    This is Numba's `overload`, without its demand that annotations be equal.
+    """
+    made: Any = overload(function, jit_options=INTERNAL, strict=False, inline="always")
+    return made  # type: ignore[no-any-return]
+
+
 def _compiled(function: F, **options: Any) -> F:
-    try:
-        dispatcher = numba.njit(cache=True, error_model="numpy", **options)(function)
-    except RuntimeError:  # no folder to store binaries in: a read-only system, say
-        return numba.njit(error_model="numpy", **options)(function)  # type: ignore[no-any-return]
+    dispatcher = numba.njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
-        stamp_cache(dispatcher, _STAMP)
+        stamp_cache(dispatcher, STAMP)
     return dispatcher  # type: ignore[no-any-return]
 
 
 def stamp_cache(dispatcher: Any, stamp: str) -> None:
-    """Make a function's stored binaries valid for this stamp only.
+    """Store a function's binaries on disk, valid for this stamp only.
 
-    Should a Numba release move what is set here, the function is compiled anew in each process:
-    slower to start, never stale.
+    They are not stored where there is no folder for them, on a read-only system for example, or
+    should a Numba release have moved what `StampedCache` builds on: then the function is compiled
+    anew in each process, which is slower to start and never stale.
     """
-    index: Any = getattr(dispatcher._cache, "_cache_file", None)
-    if hasattr(index, "_source_stamp"):
-        index._source_stamp = stamp
-    else:
-        dispatcher._cache.disable()
+    try:
+        dispatcher._cache = StampedCache(dispatcher.py_func, stamp)
+    except (RuntimeError, AttributeError, TypeError):
+        return
+
+
+class StampedCache(FunctionCache):
+    """The binaries of one function, with one index for the package and one for each user's law."""
+
+    def __init__(self, function: Any, stamp: str) -> None:
+        super().__init__(function)
+        self._stamp = stamp
+        self._cache_file = self._file("")
+
+    def _file(self, suffix: str) -> "_TolerantIndex":
+        return _TolerantIndex(self._cache_path, self._impl.filename_base + suffix, self._stamp)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Load the binary for this signature, where there is one."""
+        return self._at(sig, lambda: super(StampedCache, self).load_overload(sig, target_context))
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store the binary for this signature."""
+        self._at(sig, lambda: super(StampedCache, self).save_overload(sig, data))
+
+    def _at(self, sig: Any, work: Callable[[], Any]) -> Any:
+        """Do this with the file that belongs to the classes in a signature."""
+        own = self._cache_file
+        try:
+            suffix = foreign_suffix(sig)
+        except OSError:  # a class of an interactive session has no source to digest
+            return None
+        try:
+            self._cache_file = own if not suffix else self._file(suffix)
+            return work()
+        finally:
+            self._cache_file = own
+
+
+class _TolerantIndex(IndexDataCacheFile):  # type: ignore[misc]
+    """An index that counts as empty where it cannot be read: it may name classes that moved."""
+
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()
+        except Exception:
+            return {}
+
+
+#: classes of users whose instances are passed to compiled code, and the functions behind each
+FOREIGN: dict[type, tuple[Callable[..., Any], ...]] = {}
+
+
+def foreign_suffix(sig: Any) -> str:
+    """Name the user's classes in a signature by a digest of their source; empty without any.
+
+    Raises OSError for a class whose source cannot be found again by another process.
+    """
+    found = {cls for cls in _classes(sig) if not cls.__module__.startswith("domkl.")}
+    if not found:
+        return ""
+    digest = hashlib.sha256()
+    for cls in sorted(found, key=lambda cls: (cls.__module__, cls.__qualname__)):
+        if cls.__module__ == "__main__":
+            raise OSError(f"{cls.__qualname__} is not in a module")
+        digest.update(f"{cls.__module__}.{cls.__qualname__}".encode())
+        for part in sorted(set(_sources(FOREIGN.get(cls, ())))):
+            digest.update(part)
+    return f"-{digest.hexdigest()[:16]}"
+
+
+def _classes(given: Any) -> Iterator[type]:
+    """The NamedTuple classes in a signature or a type."""
+    parts = given if isinstance(given, tuple) else getattr(given, "types", ())
+    if isinstance(given, (types.NamedTuple, types.NamedUniTuple)):
+        yield given.instance_class
+    if isinstance(given, types.UniTuple):  # also NamedUniTuple: one type for all members
+        parts = (given.dtype,)
+    for part in parts:
+        yield from _classes(part)
+
+
+def _sources(functions: tuple[Any, ...]) -> Iterator[bytes]:
+    """Digests of the files that functions stand in, and of what they use, outside of the package.
+
+    Compiled code holds the values of global constants, so their values count as source.
+    """
+    seen: set[Any] = set()
+    todo = [getattr(function, "py_func", function) for function in functions]
+    while todo:
+        function = todo.pop()
+        if function in seen or function.__module__.startswith("domkl."):
+            continue
+        seen.add(function)
+        yield source_digest(Path(inspect.getfile(function))).encode()
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if isinstance(value, (bool, int, float, str, tuple)):
+                yield f"{name} = {value!r}".encode()
+            inner = getattr(value, "py_func", value)
+            if inspect.isfunction(inner):
+                todo.append(inner)
+
+
+def tuple_class(cls: type) -> type:
+    """The NamedTuple of a dataclass's fields that compiled code can take, as ``cls.Tuple``.
+
+    Fields whose default is text are left out. It is an attribute of the dataclass, so that stored
+    binaries find it again by name.
+    """
+    if "Tuple" not in vars(cls):
+        names = [each.name for each in fields(cls) if not isinstance(each.default, str)]
+        made = namedtuple("Tuple", names)  # type: ignore[misc]
+        made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.Tuple"
+        cls.Tuple = made  # type: ignore[attr-defined]
+    return cls.Tuple  # type: ignore[attr-defined,no-any-return]
+
+
+def as_tuple(parameters: Any) -> Any:
+    """The parameters of a dataclass as compiled code takes them: numbers, and losses as theirs."""
+    kind: Any = tuple_class(type(parameters))
+    values = (getattr(parameters, name) for name in kind._fields)
+    return kind(*(_plain(value) for value in values))
+
+
+def _plain(value: Any) -> Any:
+    compiled = getattr(value, "compiled", None)
+    if compiled is not None:
+        return compiled
+    return (
+        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    )

@@ -9,17 +9,22 @@ core/admm.py), v = zᵀb₀/c and τ = ‖z‖²/c, all that remains is one scal
 minimum picks, and it stays finite as τ → 0.
 
 Convention at a kink: the derivative of a loss there is 0.
+
+To add a loss to the package, add its branch to the three functions of the built-in losses, its
+class, and its name to `LOSSES`. A user's own loss is a subclass of `Loss` elsewhere.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks
-from domkl.core.jit import scalar, sweep
+from domkl.core.jit import FOREIGN, as_tuple, compiled_as, scalar, sweep, tuple_class
 from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
@@ -36,7 +41,7 @@ def sigmoid(a: float) -> float:
 
 
 @scalar
-def loss_value(kind: int, shape: float, f: float, y: float) -> float:
+def _value(kind: int, shape: float, f: float, y: float) -> float:
     """ℓ(f, y)."""
     r = f - y
     if kind == SQUARED:
@@ -52,7 +57,7 @@ def loss_value(kind: int, shape: float, f: float, y: float) -> float:
 
 
 @scalar
-def loss_derivative(kind: int, shape: float, f: float, y: float) -> float:
+def _derivative(kind: int, shape: float, f: float, y: float) -> float:
     """∂ℓ/∂f, and 0 at a kink."""
     r = f - y
     if kind == SQUARED:
@@ -66,7 +71,7 @@ def loss_derivative(kind: int, shape: float, f: float, y: float) -> float:
 
 
 @scalar
-def pull(kind: int, shape: float, v: float, y: float, tau: float) -> float:
+def _pull(kind: int, shape: float, v: float, y: float, tau: float) -> float:
     """g = (v − s)/τ at s = argmin ℓ(s, y) + (s − v)²/2τ, for τ ≥ 0."""
     if kind == SQUARED:
         return 2 * (v - y) / (1 + 2 * tau)
@@ -129,83 +134,197 @@ def robust_square(r: float, variance: float) -> float:
     return limit * limit * (1 + 2 * math.log(size / limit))
 
 
+class BuiltIn(NamedTuple):
+    """A loss of this file, as compiled code takes it."""
+
+    kind: int  # which branch
+    shape: float  # its one parameter, 0 where it has none
+
+
+#: the compiled functions of users' losses, by the class of their parameters
+_OWN: dict[type, "type[Loss]"] = {}
+
+
+def loss_value(loss: Any, f: float, y: float) -> float:
+    """ℓ(f, y) of a loss as compiled code takes it, for compiled code."""
+    return float(_functions(type(loss))[0](loss, f, y))
+
+
+def loss_derivative(loss: Any, f: float, y: float) -> float:
+    """∂ℓ/∂f, and 0 at a kink."""
+    return float(_functions(type(loss))[1](loss, f, y))
+
+
+def pull(loss: Any, v: float, y: float, tau: float) -> float:
+    """g = (v − s)/τ at s = argmin ℓ(s, y) + (s − v)²/2τ, for τ ≥ 0."""
+    return float(_functions(type(loss))[2](loss, v, y, tau))
+
+
+@scalar
+def _built_in_value(loss: BuiltIn, f: float, y: float) -> float:
+    return _value(loss.kind, loss.shape, f, y)
+
+
+@scalar
+def _built_in_derivative(loss: BuiltIn, f: float, y: float) -> float:
+    return _derivative(loss.kind, loss.shape, f, y)
+
+
+@scalar
+def _built_in_pull(loss: BuiltIn, v: float, y: float, tau: float) -> float:
+    return _pull(loss.kind, loss.shape, v, y, tau)
+
+
+def _functions(kind: type) -> tuple[Callable[..., Any], ...]:
+    if kind is BuiltIn:
+        return _built_in_value, _built_in_derivative, _built_in_pull
+    own = _OWN[kind]
+    return own._value_at, own._derivative_at, own._pull_at
+
+
+@compiled_as(loss_value)
+def _compiled_value(loss: Any, f: Any, y: Any) -> Any:
+    function = _functions(loss.instance_class)[0]
+    return lambda loss, f, y: function(loss, f, y)
+
+
+@compiled_as(loss_derivative)
+def _compiled_derivative(loss: Any, f: Any, y: Any) -> Any:
+    function = _functions(loss.instance_class)[1]
+    return lambda loss, f, y: function(loss, f, y)
+
+
+@compiled_as(pull)
+def _compiled_pull(loss: Any, v: Any, y: Any, tau: Any) -> Any:
+    function = _functions(loss.instance_class)[2]
+    return lambda loss, v, y, tau: function(loss, v, y, tau)
+
+
 @sweep
-def accumulate_loss(loss: Floats, f: Floats, y: Floats, kind: int, shape: float) -> None:
-    """Add each kernel's loss to its account: loss, f (K, P), y (K,); what eq. (15) sums."""
+def add_losses(out: Floats, before: Floats, f: Floats, y: Floats, loss: Any) -> None:
+    """Write the account ``before`` with each kernel's loss added, what eq. (15) sums.
+
+    out, before, f (K, P); y (K,). ``out`` may be ``before``.
+    """
     n_learners, n_kernels = f.shape
     for k in range(n_learners):
         for p in range(n_kernels):
-            loss[k, p] += loss_value(kind, shape, f[k, p], y[k])
+            out[k, p] = before[k, p] + loss_value(loss, f[k, p], y[k])
 
 
-class Loss(Protocol):
-    """A convex loss of a prediction and a label: one of the classes below.
+class Loss:
+    """A convex loss of a prediction and a label: one of the classes below, or a user's own.
 
-    Losses are branches of compiled functions, so a user's own cannot be passed.
+    A loss of one's own is a frozen dataclass that inherits from this class, with two static
+    functions that Numba can compile, of its parameters (the fields, by name), a prediction and a
+    label. The exact step of ADMM is found from the derivative by bisection; a third function,
+    ``pull_at(parameters, v, y, tau)``, may give it in closed form, as `pull` says.
+
+    Examples
+    --------
+    >>> @dataclass(frozen=True)
+    ... class Expectile(Loss):
+    ...     level: float = 0.5
+    ...
+    ...     @staticmethod
+    ...     def value_at(parameters, f, y):
+    ...         return (parameters.level if f < y else 1 - parameters.level) * (f - y) ** 2
+    ...
+    ...     @staticmethod
+    ...     def derivative_at(parameters, f, y):
+    ...         return 2 * (parameters.level if f < y else 1 - parameters.level) * (f - y)
+    >>> Expectile(0.9).derivative([0.0, 2.0], 1.0)
+    array([-1.8,  0.2])
     """
 
-    @property
-    def kind(self) -> int:
-        """Which branch of the compiled functions it is."""
+    #: which branch of the built-in functions it is; -1 for a user's own
+    kind: ClassVar[int] = -1
+    value_at: ClassVar[Callable[..., Any]]
+    derivative_at: ClassVar[Callable[..., Any]]
+    pull_at: ClassVar[Callable[..., Any] | None] = None
+    _value_at: ClassVar[Callable[..., Any]]
+    _derivative_at: ClassVar[Callable[..., Any]]
+    _pull_at: ClassVar[Callable[..., Any]]
 
     @property
     def shape(self) -> float:
-        """Its one parameter, 0 where it has none."""
+        """The one parameter of a built-in loss, 0 where it has none."""
+        return 0.0
+
+    @property
+    def compiled(self) -> Any:
+        """The loss as compiled code takes it."""
+        if self.kind >= 0:
+            return BuiltIn(self.kind, float(self.shape))
+        _prepare(type(self))
+        return as_tuple(self)
 
     def value(self, f: ArrayLike, y: ArrayLike) -> Floats:
         """ℓ(f, y)."""
+        return self._vectorised(loss_value, f, y)
 
     def derivative(self, f: ArrayLike, y: ArrayLike) -> Floats:
         """∂ℓ/∂f, and 0 at a kink."""
+        return self._vectorised(loss_derivative, f, y)
 
     def prox(self, v: ArrayLike, y: ArrayLike, tau: float) -> Floats:
         """Argmin over s of ℓ(s, y) + (s − v)²/2τ."""
-
-    def check_labels(self, y: Floats) -> None:
-        """Raise DataError where a label is none this loss is for."""
-
-
-class _Compiled:
-    kind: ClassVar[int]
-    shape: float = 0.0
-
-    def value(self, f: ArrayLike, y: ArrayLike) -> Floats:
-        return np.asarray(_VALUE(self.kind, self.shape, f, y), dtype=np.float64)
-
-    def derivative(self, f: ArrayLike, y: ArrayLike) -> Floats:
-        return np.asarray(_DERIVATIVE(self.kind, self.shape, f, y), dtype=np.float64)
-
-    def prox(self, v: ArrayLike, y: ArrayLike, tau: float) -> Floats:
         checks.positive("tau", tau)
-        v = np.asarray(v, dtype=np.float64)
-        return np.asarray(v - tau * _PULL(self.kind, self.shape, v, y, tau), dtype=np.float64)
+        return np.asarray(v, dtype=np.float64) - tau * self._vectorised(pull, v, y, tau)
+
+    def _vectorised(self, function: Callable[..., float], *given: ArrayLike) -> Floats:
+        loss = self.compiled
+        apply = np.vectorize(lambda *numbers: function(loss, *numbers), otypes=[np.float64])
+        return np.asarray(apply(*given), dtype=np.float64)
 
     def check_labels(self, y: Floats) -> None:
-        pass
+        """Raise DataError where a label does not suit this loss."""
+
+
+def _prepare(own: type[Loss]) -> None:
+    """Compile the functions of a user's loss, once."""
+    kind = tuple_class(own)
+    if kind in _OWN:
+        return
+    for name in ("value_at", "derivative_at"):
+        if not callable(getattr(own, name, None)):
+            raise ParameterError(f"{own.__name__} must have a static function {name}")
+    own._value_at, own._derivative_at = scalar(own.value_at), scalar(own.derivative_at)
+    own._pull_at = _bisected if own.pull_at is None else scalar(own.pull_at)
+    _OWN[kind] = own
+    FOREIGN[kind] = (own.value_at, own.derivative_at, own.pull_at or own.derivative_at)
+
+
+@scalar
+def _bisected(loss: Any, v: float, y: float, tau: float) -> float:
+    """`pull` by bisection: g lies between 0 and the derivative at v, and ℓ′(v − τg) − g falls."""
+    low, high = 0.0, loss_derivative(loss, v, y)
+    for _ in range(100):
+        g = 0.5 * (low + high)
+        if abs(loss_derivative(loss, v - tau * g, y)) > abs(g):
+            low = g
+        else:
+            high = g
+    return 0.5 * (low + high)
 
 
 def check_loss(loss: Any) -> None:
-    """Raise where this is no loss of this file."""
-    if not isinstance(loss, _Compiled):
-        raise ParameterError(
-            f"loss must be Squared(), Huber(), Absolute(), Pinball() or Logistic(), got {loss!r}"
-        )
-
-
-_VALUE = np.vectorize(loss_value, otypes=[np.float64])
-_DERIVATIVE = np.vectorize(loss_derivative, otypes=[np.float64])
-_PULL = np.vectorize(pull, otypes=[np.float64])
+    """Raise where this is no loss."""
+    if not isinstance(loss, Loss):
+        names = ", ".join(f"{kind.__name__}()" for kind in list(LOSSES.values())[:-1])
+        last = list(LOSSES.values())[-1].__name__
+        raise ParameterError(f"loss must be {names} or {last}(), got {loss!r}")
 
 
 @dataclass(frozen=True)
-class Squared(_Compiled):
+class Squared(Loss):
     """(f − y)², eq. (13) and (40)."""
 
     kind: ClassVar[int] = SQUARED
 
 
 @dataclass(frozen=True)
-class Huber(_Compiled):
+class Huber(Loss):
     """½r² for |r| ≤ δ, and δ(|r| − ½δ) beyond, r = f − y.
 
     Examples
@@ -221,20 +340,20 @@ class Huber(_Compiled):
         checks.positive("delta", self.delta)
 
     @property
-    def shape(self) -> float:  # type: ignore[override]
+    def shape(self) -> float:
         """δ."""
         return float(self.delta)
 
 
 @dataclass(frozen=True)
-class Absolute(_Compiled):
+class Absolute(Loss):
     """|f − y|; its minimiser is the median."""
 
     kind: ClassVar[int] = ABSOLUTE
 
 
 @dataclass(frozen=True)
-class Pinball(_Compiled):
+class Pinball(Loss):
     """a(y − f) below the label and (1 − a)(f − y) above it; its minimiser is the a-quantile.
 
     Examples
@@ -250,13 +369,13 @@ class Pinball(_Compiled):
         checks.between("level", self.level, 0, 1)
 
     @property
-    def shape(self) -> float:  # type: ignore[override]
+    def shape(self) -> float:
         """The level a."""
         return float(self.level)
 
 
 @dataclass(frozen=True)
-class Logistic(_Compiled):
+class Logistic(Loss):
     """log(1 + exp(−yf)) for labels −1 and 1.
 
     Examples
@@ -272,3 +391,36 @@ class Logistic(_Compiled):
         wrong = y[np.abs(y) != 1]
         if wrong.size:
             raise DataError(f"y must be -1 or 1 for the logistic loss, got {wrong.flat[0]}")
+
+
+#: the table of losses: the names that files and options use
+LOSSES: dict[str, type[Loss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "absolute": Absolute,
+    "pinball": Pinball,
+    "logistic": Logistic,
+}
+
+
+def find_loss(name: str) -> type[Loss]:
+    """Look a loss up by its name, or import a user's own as ``module:Name``.
+
+    Examples
+    --------
+    >>> find_loss("huber")(delta=0.1)
+    Huber(delta=0.1)
+    """
+    if name in LOSSES:
+        return LOSSES[name]
+    if isinstance(name, str) and ":" in name:
+        module, _, attribute = name.partition(":")
+        try:
+            kind = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ParameterError(
+                f"loss must be a class that can be imported, got {name!r}: {error}"
+            ) from None
+        if isinstance(kind, type) and issubclass(kind, Loss):
+            return kind
+    raise ParameterError(f"loss must be one of {', '.join(LOSSES)} or module:Name, got {name!r}")

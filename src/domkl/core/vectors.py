@@ -100,20 +100,21 @@ def bierman_column(column: Array, gain: Array, share: Number, v: Number) -> None
 
 
 @row
-def tracked(own: Array, theta: Array, gain: Array, step: Number, leak: Number) -> None:
-    """Move own and theta by step · gain, then theta by leak · (own − theta)."""
+def tracked(own: Array, out: Array, theta: Array, gain: Array, step: Number, leak: Number) -> None:
+    """Move own by step · gain; write theta moved likewise, then by leak · (own − theta)."""
     for i in range(own.size):
         move = step * gain[i]
         own[i] += move
         after = theta[i] + move
-        theta[i] = after + leak * (own[i] - after)
+        out[i] = after + leak * (own[i] - after)
 
 
 @row
 def mixture(out: Array, a: Array, b: Array, share: Number) -> None:
-    """Write a + share · (b − a)."""
+    """Write (1 − share) · a + share · b: at full share b alone, however large a is."""
+    rest = out.dtype.type(1) - share
     for i in range(out.size):
-        out[i] = a[i] + share * (b[i] - a[i])
+        out[i] = rest * a[i] + share * b[i]
 
 
 @row

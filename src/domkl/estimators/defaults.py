@@ -1,7 +1,7 @@
 """What an estimator learns by where its user names nothing. Nothing else here chooses."""
 
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.domkrls import DOMKRLS
+from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Logistic, Loss
 from domkl.errors import ParameterError

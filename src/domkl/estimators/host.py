@@ -12,8 +12,7 @@ import numpy as np
 from domkl.algorithms.base import Algorithm, Inputs
 from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.graphs.graph import Graph
-from domkl.sim.engine import Cell, first_state
-from domkl.sim.network import Network
+from domkl.sim.cells import Cell, Network, first_state
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from domkl import checks, storage
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.domkrls import DOMKRLS
+from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic

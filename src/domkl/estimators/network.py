@@ -9,7 +9,7 @@ from domkl.core.features import RandomFeatures
 from domkl.errors import ParameterError
 from domkl.estimators.host import Host
 from domkl.graphs.graph import Graph
-from domkl.sim.engine import Cell, first_state
+from domkl.sim.cells import Cell, first_state
 from domkl.sim.result import Run
 
 

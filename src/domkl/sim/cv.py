@@ -1,18 +1,29 @@
-"""Measure a round: errors, consensus violation, discrepancy between neighbors."""
+"""Consensus violation: how far learners disagree, over all pairs, by moments, or sampled.
 
-from collections.abc import Callable
+By moments: with m the mean of the learners' parameters Θ_ℓ, the kernels' weights multiplied in, and
+C the sum of (Θ_ℓ − m)(Θ_ℓ − m)ᵀ,
+
+    Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² = K((Θ_k − m)ᵀz_k)² + z_kᵀ C z_k,
+
+in a time that grows as K and not as K². Sums are in double precision, and centred before they are
+squared: learners that agree are near to m and far from 0, and what is wanted would be lost in the
+difference of two large numbers.
+"""
+
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction
-from domkl.core.moments import moment_gaps
-from domkl.core.predict import blend, neighbor_gaps, pair_gaps, sampled_gaps
+from domkl.core.hedge import blend
+from domkl.core.jit import sweep
+from domkl.core.vectors import dot, dot_block, lines
 from domkl.errors import ParameterError
+from domkl.sim.cells import Network
 from domkl.sim.mpi.shard import Total
-from domkl.sim.network import Network
 from domkl.sim.recorder import Records
-from domkl.typing import Array, Floats, Ints
+from domkl.typing import Array, Floats, Ints, Number
 
 N_SAMPLED_PAIRS = 1000
 
@@ -209,3 +220,131 @@ class Disagreement:
         graph = self._network.graph
         keys = graph.sources * graph.n_learners + graph.indices
         return np.isin(np.arange(graph.n_learners) * graph.n_learners + other, keys)
+
+
+@sweep
+def pair_gaps(
+    spread: Floats,
+    inside: Floats,
+    theta: Array,
+    weights: Floats,
+    z: Array,
+    component: Ints,
+    n_learners: int,
+) -> None:
+    """Sum (f_k(x_k) − f_ℓ(x_k))² over ℓ, for every learner k: what CV averages.
+
+    Parameters
+    ----------
+    spread, inside : (B·K,)
+        Written: the sum over all learners of the trial, and over those of k's component.
+    theta, z : (B·K, P, D)
+    weights : (B·K, P)
+    component : (B·K,)
+    n_learners : int
+        K: rows of one trial stand together.
+    """
+    blended = np.empty((n_learners, theta.shape[1], theta.shape[2]), theta.dtype)
+    functions, inputs = lines(blended), lines(z)
+    values = np.empty((n_learners + 1, n_learners + 1))
+    last = n_learners - 1
+    for start in range(0, len(theta), n_learners):
+        stop = start + n_learners
+        blend(blended, theta[start:stop], weights[start:stop])
+        for k in range(0, n_learners, 2):
+            a, b = inputs[start + k], inputs[start + min(k + 1, last)]
+            for other in range(0, n_learners, 2):
+                c, d = functions[other], functions[min(other + 1, last)]
+                ac, ad, bc, bd = dot_block(a, b, c, d)
+                values[k, other] = ac
+                values[k, other + 1] = ad
+                values[k + 1, other] = bc
+                values[k + 1, other + 1] = bd
+        for k in range(n_learners):
+            total = 0.0
+            within = 0.0
+            for other in range(n_learners):
+                gap = (values[k, k] - values[k, other]) ** 2
+                total += gap
+                if component[start + other] == component[start + k]:
+                    within += gap
+            spread[start + k] = total
+            inside[start + k] = within
+
+
+@sweep
+def sampled_gaps(
+    gaps: Floats,
+    own: Array,
+    own_weights: Floats,
+    other: Array,
+    other_weights: Floats,
+    z: Array,
+) -> None:
+    """Write (f_k(x_k) − f_ℓ(x_k))² of S pairs: gaps (S,), both θ and z_k (S, P, D), q (S, P)."""
+    for i in range(len(gaps)):
+        gap = 0.0
+        for p in range(z.shape[1]):
+            gap += own_weights[i, p] * dot(own[i, p], z[i, p])
+            gap -= other_weights[i, p] * dot(other[i, p], z[i, p])
+        gaps[i] = gap * gap
+
+
+@sweep
+def neighbor_gaps(out: Floats, functions: Array, z: Array, indptr: Ints, indices: Ints) -> None:
+    """Write [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]², what regret_d of Theorems 1 and 2 sums: out (K,)."""
+    functions, z = lines(functions), lines(z)
+    for k in range(len(out)):
+        own = dot(z[k], functions[k])
+        total: Number = 0.0
+        for edge in range(indptr[k], indptr[k + 1]):
+            total += own - dot(z[k], functions[indices[edge]])
+        out[k] = total * total
+
+
+MOMENT_BLOCK = 1024  # learners at a time
+
+#: rows low..high − 1 of an array (K, L) that need not exist as a whole
+RowsOf = Callable[[int, int], Array]
+
+
+def moment_gaps(
+    out: Floats, parameters: RowsOf, inputs: RowsOf, total: Callable[[Floats], None] | None = None
+) -> None:
+    """Write Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² of every learner: out (K,), Θ and z as (K, P·D).
+
+    Costs 2(P·D)² multiply-adds a learner. Where learners are at several places, ``total``
+    replaces an array by its sum over them.
+
+    Examples
+    --------
+    >>> theta, z = np.array([[1.0], [2.0], [4.0]]), np.array([[1.0], [1.0], [2.0]])
+    >>> out = np.empty(3)
+    >>> moment_gaps(out, lambda low, high: theta[low:high], lambda low, high: z[low:high])
+    >>> out.round(9)
+    array([10.,  5., 52.])
+    """
+    summed: Floats = np.zeros(parameters(0, 1).shape[1])
+    count = np.full(1, float(len(out)))
+    for low, high in _blocks(len(out)):
+        summed += parameters(low, high).sum(axis=0, dtype=np.float64)
+    if total is not None:
+        total(summed)
+        total(count)
+    n_learners = count[0]
+    mean = summed / n_learners
+    spread = np.zeros((len(mean), len(mean)))
+    for low, high in _blocks(len(out)):
+        centered = parameters(low, high) - mean
+        spread += centered.T @ centered
+    if total is not None:
+        total(spread)
+    for low, high in _blocks(len(out)):
+        z = np.asarray(inputs(low, high), dtype=np.float64)
+        own = np.einsum("ki,ki->k", parameters(low, high) - mean, z)
+        out[low:high] = n_learners * own**2 + np.einsum("ki,ki->k", z @ spread, z)
+
+
+def _blocks(n_learners: int) -> Iterator[tuple[int, int]]:
+    for low in range(0, n_learners, MOMENT_BLOCK):
+        yield low, min(low + MOMENT_BLOCK, n_learners)

@@ -11,7 +11,7 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
-from domkl.sim.engine import Cell, Options
+from domkl.sim.cells import Cell, Options
 from domkl.typing import Array, Floats, Ints
 
 

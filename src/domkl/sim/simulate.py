@@ -10,18 +10,20 @@ from numpy.typing import ArrayLike
 from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
-from domkl.core.passes import FAMILIES
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
-from domkl.sim.engine import Cell, Options, first_state, play_trial, run_cell
+from domkl.sim.blocked import is_separable, play_network
+from domkl.sim.cells import Cell, Options, first_state
+from domkl.sim.compiled import play_trial
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
-from domkl.sim.passes import play_network
+from domkl.sim.interpreted import run_cell
 from domkl.sim.result import Run, collect, single, split_state
 from domkl.sim.threads import available_cores, run_all
 from domkl.typing import Real
 
 EXACT_CV_UP_TO = 1000
 CELL_BYTES = 4_000_000
+PLAYED_UP_TO = 128  # learners, of relative cost 1: too few to be shared out among threads
 
 Progress = Callable[[int, int | None], None]
 Host = Callable[[Cell, Algorithm, Stream, Options, Callable[[int], None]], None]
@@ -95,7 +97,7 @@ def simulate(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.random((200, 3, 2)); y = np.sin(3 * X[..., 0])
     >>> from domkl.core.kernels import gaussian_bank
-    >>> from domkl.algorithms.domkl import DOMKL
+    >>> from domkl.algorithms.admm import DOMKL
     >>> features = RandomFeatures.draw(gaussian_bank([0.1, 1.0]), n_inputs=2, seed=7)
     >>> run = simulate(DOMKL(), X, y, Graph.ring(3), features)
     >>> bool(run.mse[-1] < run.mse[9]), run.predictions.shape, run.theta.shape
@@ -152,18 +154,17 @@ def _options(
 
 
 def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> Host:
-    """Who runs a cell: compiled passes or rounds where they do all that is asked for."""
-    if {"gaps", "deviation"} & set(options.kept):
+    """Who runs a cell: a compiled host where one does all that is asked for."""
+    law, n_learners = algorithm.law, trials.graphs[0].n_learners
+    is_measured = options.cv != "off"
+    if law is None or {"gaps", "deviation"} & set(options.kept):
         return run_cell
-    smallest = Cell([Graph.empty(1)], trials.maps[:1])
-    chain = algorithm.chain(first_state(smallest, algorithm, options.dtype))
-    if chain is None or (stream.arrays is None and len(trials.graphs) > 1):
+    if (stream.arrays is None and len(trials.graphs) > 1) or (is_measured and law.function is None):
         return run_cell
-    if options.cv != "exact" and chain.family in FAMILIES:
-        return play_network
-    if options.cv in ("exact", "off") and stream.arrays is not None:
-        return play_trial
-    return run_cell
+    is_small = not is_separable(algorithm) and n_learners * algorithm.relative_cost <= PLAYED_UP_TO
+    if options.cv == "exact" or (not is_measured and is_small):
+        return run_cell if stream.arrays is None else play_trial
+    return play_network
 
 
 def _n_cells(

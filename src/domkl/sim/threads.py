@@ -1,17 +1,19 @@
-"""Run independent cells on the machine's cores, and stop at once when asked to."""
+"""Threads: one for each independent cell, or a team that shares the work on one network."""
 
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 REPORT_EVERY = 0.1  # seconds
 
 
 class _StoppedError(Exception):
-    """Ends a worker whose crew was interrupted."""
+    """Ends a worker thread when the others were interrupted."""
 
 
 def available_cores() -> int:
@@ -119,3 +121,32 @@ def _wait_for(
         except Empty:
             if report is not None:
                 report(counter.done)
+
+
+class Team:
+    """Call a function for many parts at once, on some threads, and wait for all."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def each(self, function: Callable[..., None], parts: Iterable[tuple[Any, ...]]) -> None:
+        """Call function(*part) for every part; an error in one of them is raised here."""
+        if self._pool is None:
+            for part in parts:
+                function(*part)
+        else:
+            for job in [self._pool.submit(function, *part) for part in parts]:
+                job.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)

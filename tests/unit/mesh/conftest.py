@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOMKL
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Gaussian
 from domkl.mesh.protocol.events import Alarm, PeerUp, Received, Sample, Send, Tick

@@ -1,12 +1,11 @@
 """Beyond the paper: what a user would do without it, on the same axes."""
 
+from domkl.algorithms.admm import DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.baselines import Alone, LastValue
-from domkl.algorithms.comkl import COMKL
-from domkl.algorithms.domkl import DOMKL
-from domkl.algorithms.domkrls import DOMKRLS
-from domkl.algorithms.linear_rls import LinearRLS
-from domkl.algorithms.rff_domkl import RFFDOMKL
+from domkl.algorithms.baselines import Alone, LastValue, LinearRLS
+from domkl.algorithms.diffusion import RFFDOMKL
+from domkl.algorithms.least_squares import DOMKRLS
+from domkl.algorithms.server import COMKL
 from domkl.experiments.reproduce.document import (
     OURS,
     Cell,

@@ -4,8 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from domkl.algorithms.dokl import DOKL
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.core.kernels import gaussian_bank
 from domkl.data.streams import deal
 from domkl.experiments.reproduce import printed

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from domkl import rng
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOMKL
 from domkl.data.streams import scaled
 from domkl.experiments.reproduce import printed
 from domkl.experiments.reproduce.document import Cell, Section, Table, mean_of

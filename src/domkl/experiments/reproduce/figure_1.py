@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.comkl import COMKL
-from domkl.algorithms.dokl import DOKL
-from domkl.algorithms.domkl import DOMKL
-from domkl.algorithms.rff_dokl import RFFDOKL
-from domkl.algorithms.rff_domkl import RFFDOMKL
+from domkl.algorithms.diffusion import RFFDOKL, RFFDOMKL
+from domkl.algorithms.server import COMKL
 from domkl.experiments.reproduce.document import (
     Cell,
     Claim,

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from domkl.algorithms.admm import DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.comkl import COMKL
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.server import COMKL
 from domkl.experiments.reproduce.document import (
     Cell,
     Claim,

@@ -1,6 +1,6 @@
 """Table I: MSE and CV of DOMKL as rho and eta_g change."""
 
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOMKL
 from domkl.experiments.reproduce import conductivity, printed
 from domkl.experiments.reproduce.document import (
     Claim,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.domkrls import DOMKRLS
+from domkl.algorithms.least_squares import DOMKRLS
 from domkl.algorithms.registry import find, name_of
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary, Linear, gaussian_bank

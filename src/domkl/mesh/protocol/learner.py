@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl.algorithms.base import Inputs, Net, Prediction, Sizes
-from domkl.core.exchange import neighbor_gap, neighbor_sum, weighted_mean
+from domkl.core.exchange import Delivery, Wires, delivered
 from domkl.core.features import FeatureStack
-from domkl.core.predict import blend
+from domkl.core.hedge import blend
 from domkl.errors import DataError
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import Layout, Offer
@@ -162,20 +162,15 @@ class LocalLearner:
             rows[i] = offer.fields[field][0]
         return rows
 
-    def _delivered(self, how: str, rows: Array, own: Array, known: Sequence[Offer]) -> Array:
-        if not known:
-            return own.copy() if how == "metropolis" else np.zeros_like(own)
-        out = np.empty_like(own)
+    def _delivered(self, how: Delivery, rows: Array, own: Array, known: Sequence[Offer]) -> Array:
         indptr, indices = _wires(len(rows))
-        if how == "sum":
-            neighbor_sum(out, rows, indptr, indices)
-        elif how == "gap":
-            neighbor_gap(out, rows, own, indptr, indices)
-        else:
-            degrees = np.array([float(offer.degree) for offer in known])
-            weight = 1 / (1 + np.maximum(degrees, self.net.degree[0]))  # as Graph.metropolis
-            weighted_mean(out, rows, own, indptr, indices, weight)
-        return out
+        degrees = np.array([float(offer.degree) for offer in known])
+        weight = 1 / (1 + np.maximum(degrees, self.net.degree[0]))  # as Graph.metropolis
+        wires = Wires(indptr, indices, weight, NO_EDGES, self.net.degree, 1)
+        return delivered(how, rows, own, wires)
+
+
+NO_EDGES = np.empty(0, dtype=np.int64)
 
 
 @lru_cache(maxsize=64)

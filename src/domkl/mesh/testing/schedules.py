@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from domkl import rng
+from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.dokl import DOKL
-from domkl.algorithms.domkl import DOMKL
-from domkl.algorithms.domkrls import DOMKRLS
-from domkl.algorithms.rff_dokl import RFFDOKL
-from domkl.algorithms.rff_domkl import RFFDOMKL
+from domkl.algorithms.diffusion import RFFDOKL, RFFDOMKL
+from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Gaussian
 from domkl.graphs.graph import Graph

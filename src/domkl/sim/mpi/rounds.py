@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.base import Algorithm, Sizes
-from domkl.core.passes import FAMILIES
 from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
-from domkl.sim.engine import Cell, Options, run_cell
+from domkl.sim.blocked import play_network
+from domkl.sim.cells import Cell, Options
 from domkl.sim.inputs import Stream
+from domkl.sim.interpreted import run_cell
 from domkl.sim.mpi.checkpoints import Kept
 from domkl.sim.mpi.ranks import agreed
-from domkl.sim.passes import play_network
 from domkl.sim.result import split_state
 from domkl.typing import Floats
 
@@ -30,8 +30,7 @@ class Rounds:
         assert cell.place is not None, "a shard is a place"
         self._cell, self._algorithm, self._options = cell, algorithm, options
         self._shard = cell.place.shard
-        chain = algorithm.chain(self._first_state(1))
-        is_compiled = chain is not None and chain.family in FAMILIES
+        is_compiled = algorithm.law is not None
         self._play = play_network if is_compiled else run_cell
         n_rows = self._shard.n_rows if is_compiled else self._shard.n_learners
         cell.state = self._first_state(n_rows)

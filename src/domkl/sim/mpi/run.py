@@ -19,7 +19,7 @@ from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.graphs.partition import Cut, partition
-from domkl.sim.engine import Cell, Options
+from domkl.sim.cells import Cell, Options
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
 from domkl.sim.mpi.checkpoints import Kept
 from domkl.sim.mpi.ranks import Halo, agreed, check_equal, in_step, stop_together, summed, world

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from domkl.algorithms.dokl import DOKL
-from domkl.algorithms.domkl import DOMKL
-from domkl.algorithms.domkrls import DOMKRLS
+from domkl.algorithms.admm import DOKL, DOMKL
+from domkl.algorithms.diffusion import RFFDOKL, RFFDOMKL
+from domkl.algorithms.least_squares import DOMKRLS
 from domkl.algorithms.registry import ALGORITHMS
-from domkl.algorithms.rff_dokl import RFFDOKL
-from domkl.algorithms.rff_domkl import RFFDOMKL
 from domkl.core.kernels import Linear
 from domkl.core.losses import Absolute, Huber, Pinball
 from domkl.errors import DataError, ParameterError

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOMKL
 from domkl.mesh.protocol.events import Neighbors, PeerDown, PeerUp, Received, Tick
 from domkl.mesh.protocol.links import MAX_TOLD
 from domkl.mesh.protocol.wire import Frame, Kind, decode, encode

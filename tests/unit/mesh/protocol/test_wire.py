@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOMKL
 from domkl.errors import WireError
 from domkl.mesh.protocol import wire
 from domkl.mesh.protocol.learner import LocalLearner

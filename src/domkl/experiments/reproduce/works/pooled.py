@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.linear_rls import LinearRLS
+from domkl.algorithms.baselines import LinearRLS
 from domkl.core.features import RandomFeatures
 from domkl.data.streams import deal
 from domkl.experiments.reproduce.works.base import Report, Stream, Work

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.domkl import DOMKL
+from domkl.algorithms.admm import DOMKL
 from domkl.experiments.reproduce.works.base import Report, Work
 from domkl.experiments.reproduce.works.regrets import draw_map
 from domkl.experiments.store import Kept, digest_of

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from domkl import rng
+from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.dokl import DOKL
-from domkl.algorithms.domkl import DOMKL
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
 from domkl.experiments.reproduce.works.base import Report, Work

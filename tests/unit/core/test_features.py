@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from domkl.core.fourier import sincos_double, sincos_single
+from domkl.core.features import sincos_double, sincos_single
 
 
 @pytest.mark.parametrize(

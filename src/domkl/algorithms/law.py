@@ -1,0 +1,144 @@
+"""The compiled functions of an algorithm, and how a host finds them.
+
+A host is compiled for a type of state and calls `predict`, `local_step`, `merge` and `function` of
+this module. Which functions these are is looked up by the class of the state, by Numba when it
+compiles the host, and by Python where the compiler is switched off. So hosts name no algorithm, and
+a user's law runs in the same hosts as the package's own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from domkl.core.exchange import Delivery
+from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, sweep
+from domkl.errors import ParameterError
+from domkl.typing import Array, Floats
+
+#: by the class of the state, and by that of the message
+LAWS: dict[type, "Law"] = {}
+MESSAGES: dict[type, "Law"] = {}
+
+
+class Law:
+    """What one round does to learners' states, as functions that Numba can compile.
+
+    Every array has one entry per learner on its first axis. The functions are called with the rows
+    of all learners or of some, so a learner must not look at any row but its own. Results are
+    written in place; nothing is returned, except by ``function``.
+
+    Parameters
+    ----------
+    state, message : NamedTuple classes of arrays
+    predict : predict(state, parameters, inputs, prediction)
+        Write ``prediction.y_hat`` (K,) and ``prediction.by_kernel`` (K, P) for ``inputs`` with x
+        (K, d), z (K, P, D) and energy (K, P).
+    local_step : local_step(state, parameters, inputs, y, prediction, net, message)
+        Learn the labels y (K,): update the state, and write every field of the message.
+    merge : merge(state, parameters, heard, net)
+        Take in what was heard: the fields of the message, delivered.
+    exchange : mapping
+        How the host delivers each field of the message, as algorithms/base.py says.
+    function : function(state) -> (theta (K, P, D), weights (K, P)), optional
+        The learned functions where they have the form (6); needed to measure CV in compiled rounds.
+    carried : names of fields of the message, optional
+        Those that the state has under the same name and `merge` does not write. The message's is
+        then the state's own array, and hosts need no second copy of it.
+    by_edge : names of fields of the state, optional
+        Those with one row per directed edge instead of one per learner.
+    room : mapping, optional
+        For a field of the message, the field of the state that has its shape; by default the one of
+        the same name.
+    scratch : names of fields of the state, optional
+        Those that `merge` writes in full and that nothing reads after the next `local_step`. A
+        host may hold them for a few learners at a time only, and use their arrays meanwhile.
+    is_separable : bool
+        Whether kernels have no influence on each other but through the weights of ``function``, and
+        every field of state and message has kernels on its second axis. Then a host may run some
+        kernels through many rounds before the others.
+    """
+
+    def __init__(
+        self,
+        state: type,
+        message: type,
+        predict: Callable[..., None],
+        local_step: Callable[..., None],
+        merge: Callable[..., None],
+        function: Callable[..., tuple[Array, Floats]] | None = None,
+        *,
+        exchange: Mapping[str, Delivery],
+        carried: tuple[str, ...] = (),
+        by_edge: tuple[str, ...] = (),
+        room: Mapping[str, str] | None = None,
+        scratch: tuple[str, ...] = (),
+        is_separable: bool = False,
+    ) -> None:
+        for kind in (state, message):
+            if kind in LAWS or kind in MESSAGES:
+                raise ParameterError(f"{kind.__qualname__} must belong to one law, got a second")
+        self.state, self.message = state, message
+        self.exchange, self.carried, self.by_edge = exchange, carried, by_edge
+        self.room, self.scratch, self.is_separable = room or {}, scratch, is_separable
+        self.predict, self.local_step = _compiled(predict), _compiled(local_step)
+        self.merge = _compiled(merge)
+        self.function = None if function is None else _compiled(function)
+        LAWS[state] = MESSAGES[message] = self
+        parts = (self.predict, self.local_step, self.merge, self.function or self.merge)
+        FOREIGN[state] = FOREIGN[message] = parts
+
+
+def _compiled(function: Any) -> Any:
+    """The function as it is, where the user has compiled it."""
+    return function if hasattr(function, "py_func") or not IS_COMPILING else sweep(function)
+
+
+def predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> None:
+    """Call the law's own."""
+    LAWS[type(state)].predict(state, parameters, inputs, prediction)
+
+
+def local_step(
+    state: Any, parameters: Any, inputs: Any, y: Any, prediction: Any, net: Any, message: Any
+) -> None:
+    """Call the law's own."""
+    law = LAWS[type(state)]
+    law.local_step(state, parameters, inputs, y, prediction, net, message)
+
+
+def merge(state: Any, parameters: Any, heard: Any, net: Any) -> None:
+    """Call the law's own."""
+    LAWS[type(state)].merge(state, parameters, heard, net)
+
+
+def function(state: Any) -> Any:
+    """Call the law's own."""
+    found = LAWS[type(state)].function
+    return None if found is None else found(state)
+
+
+@compiled_as(predict)
+def _predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> Any:
+    law = LAWS[state.instance_class].predict
+    return lambda state, parameters, inputs, prediction: law(state, parameters, inputs, prediction)
+
+
+@compiled_as(local_step)
+def _local_step(
+    state: Any, parameters: Any, inputs: Any, y: Any, prediction: Any, net: Any, message: Any
+) -> Any:
+    law = LAWS[state.instance_class].local_step
+    return lambda state, parameters, inputs, y, prediction, net, message: law(
+        state, parameters, inputs, y, prediction, net, message
+    )
+
+
+@compiled_as(merge)
+def _merge(state: Any, parameters: Any, heard: Any, net: Any) -> Any:
+    law = LAWS[state.instance_class].merge
+    return lambda state, parameters, heard, net: law(state, parameters, heard, net)
+
+
+@compiled_as(function)
+def _function(state: Any) -> Any:
+    law = LAWS[state.instance_class].function
+    return None if law is None else lambda state: law(state)

@@ -1,0 +1,131 @@
+"""The server family: COMKL, eq. (41). With one learner it is OMKL.
+
+Every learner sends its gradients and losses to a server, which descends by their mean and tells
+everybody the result. It needs a server, so a mesh cannot run it; it is what decentralised
+algorithms are compared with.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from domkl import checks
+from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
+from domkl.algorithms.law import Law
+from domkl.core.hedge import combined_predictions, hedge_weights
+from domkl.core.jit import sweep
+from domkl.core.losses import Loss, Squared, check_loss, loss_derivative, loss_value
+from domkl.core.vectors import added, lines, scaled, shifted
+from domkl.typing import Array, Floats
+
+
+class State(NamedTuple):
+    """What the server broadcasts, as each learner holds it."""
+
+    theta: Array  # (K, P, D)
+    loss: Floats  # (K, P)  all learners' losses, summed over rounds
+    weights: Floats  # (K, P)
+
+
+class Message(NamedTuple):
+    """What a learner tells the server."""
+
+    gradient: Array  # (K, P, D)
+    loss: Floats  # (K, P)  this round's
+
+
+@sweep
+def predict(state: State, rates: Any, inputs: Inputs, prediction: Prediction) -> None:
+    """Σ_p q_p θ_pᵀz_p, with the server's θ and q."""
+    y_hat, f = prediction.y_hat, prediction.by_kernel
+    combined_predictions(y_hat, f, state.theta, state.weights, inputs.z)
+
+
+@sweep
+def local_step(
+    state: State,
+    rates: Any,
+    inputs: Inputs,
+    y: Floats,
+    prediction: Prediction,
+    net: Net,
+    message: Message,
+) -> None:
+    """Tell the gradient ∇ℓ = ℓ′(f, y) z and the loss of every kernel."""
+    z, f, gradient = inputs.z, prediction.by_kernel, message.gradient
+    n_learners, n_kernels = f.shape
+    for k in range(n_learners):
+        for p in range(n_kernels):
+            slope = loss_derivative(rates.loss, f[k, p], y[k])
+            scaled(gradient[k, p], z[k, p], gradient.dtype.type(slope))
+            message.loss[k, p] = loss_value(rates.loss, f[k, p], y[k])
+
+
+@sweep
+def merge(state: State, rates: Any, heard: Message, net: Net) -> None:
+    """Descend by (41), add all learners' losses of this round up, and weigh by them."""
+    mean_step(state.theta, heard.gradient, net.size, rates.step)
+    for k in range(len(state.loss)):
+        added(state.loss[k], heard.loss[k])
+    hedge_weights(state.weights, state.loss, np.zeros_like(state.loss), rates.eta_g)
+
+
+@sweep
+def mean_step(theta: Array, total: Array, size: Floats, step: float) -> None:
+    """Descend by step times the mean of ``size`` gradients, eq. (41): theta, total (K, P, D)."""
+    theta, total = lines(theta), lines(total)
+    for k in range(len(theta)):
+        shifted(theta[k], theta[k], total[k], theta.dtype.type(-step / size[k]))
+
+
+@sweep
+def function(state: State) -> tuple[Array, Floats]:
+    """θ and q."""
+    return state.theta, state.weights
+
+
+@dataclass(frozen=True)
+class COMKL(CompiledAlgorithm):
+    """Learn at a server: the mean of the learners' gradients, and a Hedge over all their losses.
+
+    θ⁺ = θ − step/K Σ_k ∇ℓ(θᵀz_k, y_k), eq. (41)
+
+    Parameters
+    ----------
+    step : float
+        Multiplies the mean gradient; for the squared loss that is 2(f − y)z.
+    eta_g : float
+        η_g, the temperature of the Hedge, which accumulates the sum of a round's K losses.
+    loss : Loss
+
+    Deviations
+    ----------
+    The paper writes η_l for the step too. Here ``eta_l`` is an inverse step and only in (11).
+    """
+
+    step: float = 0.5
+    eta_g: float = 10.0
+    loss: Loss = Squared()
+
+    law = Law(
+        State,
+        Message,
+        predict,
+        local_step,
+        merge,
+        function,
+        exchange={"gradient": "total", "loss": "total"},
+        room={"gradient": "theta"},
+        is_separable=True,
+    )
+
+    def __post_init__(self) -> None:
+        checks.positive("step", self.step)
+        checks.positive("eta_g", self.eta_g)
+        check_loss(self.loss)
+
+    def init(self, sizes: Sizes) -> State:
+        """All zero, and equal weights."""
+        theta = np.zeros(sizes.theta, dtype=sizes.dtype)
+        return State(theta, np.zeros(sizes.weights), uniform(sizes))

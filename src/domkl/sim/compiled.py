@@ -1,0 +1,191 @@
+"""The compiled host: many rounds of one trial in one call, for any algorithm that has a law.
+
+A round is map, predict, measure, step, exchange, merge, as in sim/interpreted.py, and agrees with
+it to the bit. Interpreted, a round costs some thirty microseconds besides its work; here nothing,
+so that one trial at a time can run, and its state stays in the core's own cache.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction
+from domkl.algorithms.law import LAWS, function, local_step, merge, predict
+from domkl.core.exchange import Wires
+from domkl.core.features import RandomFeatures
+from domkl.core.jit import compiled_as, generic, sweep
+from domkl.sim.cells import Cell, Options, first_state, network_of
+from domkl.sim.inputs import Stream
+from domkl.sim.recorder import Records
+from domkl.sim.shared import all_pairs, link, map_rows
+from domkl.sim.views import hear, total
+from domkl.typing import Array, Floats, Ints
+
+STRETCH = 20_000  # learner-steps between two reports, some 60 ms
+
+
+class Map(NamedTuple):
+    """A trial's features, as compiled code takes them."""
+
+    turns: Floats  # (1, d, P·M)
+    n_frequencies: int
+    linear: bool
+
+
+class Rows(NamedTuple):
+    """Where rounds are recorded, (T, K) each; the last two only where CV is measured."""
+
+    predictions: Floats
+    spread: Floats
+    inside: Floats
+
+
+class Exchange(NamedTuple):
+    """A network, and the buffers through which messages go."""
+
+    said: Any  # a message of all learners
+    heard: Any  # likewise, or of a few learners
+    totals: Any  # of the trial, where a field is delivered so
+    wires: Wires
+    net: Net
+
+
+@sweep
+def play(
+    state: Any,
+    rates: Any,
+    said: Any,
+    heard: Any,
+    totals: Any,
+    wires: Wires,
+    net: Net,
+    x: Floats,
+    y: Floats,
+    turns: Floats,
+    n_frequencies: int,
+    linear: bool,
+    z_rows: Array,
+    energy_rows: Floats,
+    predictions: Floats,
+    spread: Floats,
+    inside: Floats,
+    component: Ints,
+    is_measured: bool,
+) -> None:
+    """Run the rounds x (T, K, d), y (T, K); the state is updated in place.
+
+    Features go to z_rows (1, n·K, P, D), those of n rounds together: four learners share each load
+    of the frequencies, and few of a small network's rows are left over.
+    """
+    n_rounds, n_learners, n_inputs = x.shape
+    n_mapped = z_rows.shape[1] // n_learners
+    f = np.empty((n_learners, z_rows.shape[2]))
+    for start in range(0, n_rounds, n_mapped):
+        stop = min(start + n_mapped, n_rounds)
+        inputs = x[start:stop].reshape((stop - start) * n_learners, n_inputs)
+        map_rows(inputs, turns, z_rows, energy_rows, n_frequencies, linear)
+        for t in range(start, stop):
+            first = (t - start) * n_learners
+            z = z_rows[0, first : first + n_learners]
+            energy = energy_rows[0, first : first + n_learners]
+            sample = Inputs(x[t], z, energy)
+            prediction = Prediction(predictions[t], f)
+            predict(state, rates, sample, prediction)
+            if is_measured:
+                measure(state, spread[t], inside[t], z, component)
+            local_step(state, rates, sample, y[t], prediction, net, said)
+            merge_all(state, rates, said, heard, totals, wires, net)
+
+
+@generic
+def merge_all(
+    state: Any, rates: Any, said: Any, heard: Any, totals: Any, wires: Wires, net: Net
+) -> None:
+    """Let every learner hear, then merge."""
+    total(totals, said, 0, 1)
+    hear(heard, said, totals, wires, 0, len(wires.degree))
+    merge(state, rates, heard, net)
+
+
+def measure(state: Any, spread: Floats, inside: Floats, z: Any, component: Ints) -> None:
+    """Write the sums that CV averages; nothing for a law without ``function``."""
+    found = function(state)
+    if found is not None:
+        all_pairs(spread, inside, found[0], found[1], z, component)
+
+
+@compiled_as(measure)
+def _measure(state: Any, spread: Any, inside: Any, z: Any, component: Any) -> Any:
+    if LAWS[state.instance_class].function is None:
+        return lambda state, spread, inside, z, component: None
+
+    def implementation(state, spread, inside, z, component):  # type: ignore[no-untyped-def]
+        theta, weights = function(state)
+        all_pairs(spread, inside, theta, weights, z, component)
+
+    return implementation
+
+
+def map_of(features: RandomFeatures, first: int = 0, n_kernels: int | None = None) -> Map:
+    """The features of some kernels, all by default."""
+    m, last = features.n_frequencies, first + (n_kernels or features.n_kernels)
+    turns = np.ascontiguousarray(features.turns[:, first * m : last * m])
+    return Map(turns[None], m, features.linear and last == features.n_kernels)
+
+
+def exchange_of(
+    cell: Cell, algorithm: Algorithm, state: Any, n_heard: int | None = None
+) -> Exchange:
+    """What a cell of one trial exchanges through; buffers for all learners, or for ``n_heard``."""
+    network, said, exchange = (
+        network_of(cell, algorithm),
+        algorithm.message(state),
+        algorithm.exchange,
+    )
+    wires, net, kind = network.wires, network.net, type(said)
+    n_edges = network.n_edges if n_heard is None else n_heard * int(net.degree.max())
+    n_heard = len(net.degree) if n_heard is None else n_heard
+    lengths = [n_edges if exchange[name] == "edge" else n_heard for name in kind._fields]
+    heard = (np.empty((n, *v.shape[1:]), v.dtype) for n, v in zip(lengths, said, strict=True))
+    is_total = wires.span > 1 and "total" in exchange.values()
+    totals = (np.empty((int(is_total), *v.shape[1:]), v.dtype) for v in said)
+    return Exchange(said, kind(*heard), kind(*totals), wires, net)
+
+
+def play_trial(
+    cell: Cell,
+    algorithm: Algorithm,
+    stream: Stream,
+    options: Options,
+    after_rounds: Callable[[int], None],
+) -> None:
+    """Run every round of X (T, K, d), y (T, K) on a cell of one trial."""
+    assert stream.arrays is not None, "simulate plays arrays only"
+    inputs, targets = stream.arrays
+    n_learners = targets.shape[1]
+    is_measured = options.cv == "exact"
+    records = Records(1, n_learners, options.kept, is_measured)
+    if cell.state is None:
+        cell.state = first_state(cell, algorithm, options.dtype)
+    link(options.dtype)
+    exchange, features = exchange_of(cell, algorithm, cell.state), map_of(cell.maps[0])
+    component = cell.graphs[0].component
+    n_mapped = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
+    rooms = cell.maps[0].empty(1, n_mapped * n_learners, options.dtype)
+    per_round = n_learners * (1 + n_learners / 10 if is_measured else 1)  # CV sees all pairs
+    start, n_rounds = 0, len(targets)
+    while start < n_rounds:
+        n = max(1, min(records.n_free, n_rounds - start, int(STRETCH / per_round)))
+        x, y = inputs[start : start + n], targets[start : start + n]
+        # where CV is not measured its rows do not exist, and are not written: any will do
+        names = Rows._fields if is_measured else ("predictions",) * 3
+        recorded = Rows(*(records.rows(name, n) for name in names))
+        given = (*exchange, x, y, *features, *rooms, *recorded, component, is_measured)
+        play(cell.state, algorithm.compiled, *given)
+        records.rows("targets", n)[:] = y
+        records.end_rounds(n)
+        after_rounds(n)
+        start += n
+    cell.records = records

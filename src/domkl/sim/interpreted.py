@@ -1,0 +1,88 @@
+"""The interpreted host: the round loop in Python, for any algorithm and several trials at once.
+
+map, predict, measure, step, exchange, merge. The compiled and the blocked host call the same laws
+in orders of their own, and agree with this one to the bit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from domkl import rng
+from domkl.algorithms.base import Algorithm, Inputs, Prediction
+from domkl.core.features import FeatureStack
+from domkl.errors import ParameterError
+from domkl.sim.cells import Cell, Network, Options, first_state, network_of
+from domkl.sim.cv import Disagreement
+from domkl.sim.inputs import Stream
+from domkl.sim.recorder import Records
+from domkl.typing import Floats
+
+
+def run_cell(
+    cell: Cell,
+    algorithm: Algorithm,
+    stream: Stream,
+    options: Options,
+    after_rounds: Callable[[int], None],
+) -> None:
+    """Run every round of the stream, from the cell's state or from the beginning."""
+    network, stack, first = network_of(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
+    n_trials, n_learners = network.n_trials, network.n_learners
+    is_measured = options.cv in ("exact", "moments")
+    records = Records(n_trials, n_learners, options.kept, is_measured)
+    pairs = [rng.child(options.seed, "cv", cell.first_trial + b) for b in range(n_trials)]
+    disagreement = Disagreement(algorithm, network, records, options.cv, pairs)
+    z, energy = first.empty(n_trials, n_learners, options.dtype)
+    x_all = np.empty((n_trials, n_learners, first.n_inputs))
+    y_all = np.empty((n_trials, n_learners))
+    inputs, y = Inputs(_joined(x_all), _joined(z), _joined(energy)), y_all.ravel()
+    state = cell.state
+    if state is None:
+        state = first_state(cell, algorithm, options.dtype)
+    for x_round, y_round in stream.rounds():
+        if algorithm.uses_features:
+            stack.write(x_round, z, energy)
+        x_all[:], y_all[:] = x_round, y_round
+        prediction = algorithm.predict(state, inputs)
+        if np.shape(prediction.y_hat) != y.shape:
+            raise ParameterError(
+                f"predict must give y_hat of shape {y.shape}, got {np.shape(prediction.y_hat)}"
+            )
+        disagreement.update(state, inputs, prediction)
+        if records.keeps("deviation"):
+            records.row("deviation")[:] = _deviation(algorithm, state, inputs)
+        records.row("predictions")[:] = prediction.y_hat
+        records.row("targets")[:] = y
+        records.end_rounds()
+        state = learn(algorithm, state, inputs, y, prediction, network)
+        after_rounds(1)
+    cell.state, cell.records = state, records
+    if options.cv == "sampled":
+        cell.sampled_mean, cell.sampled_variance = disagreement.pairs.sampled()
+
+
+def learn(
+    algorithm: Algorithm,
+    state: Any,
+    inputs: Inputs,
+    y: Floats,
+    prediction: Prediction,
+    network: Network,
+) -> Any:
+    """Learn the labels of inputs that were predicted, exchange, merge; give the next state."""
+    state, message = algorithm.local_step(state, inputs, y, prediction, network.net)
+    return algorithm.merge(state, network.deliver(algorithm, message), network.net)
+
+
+def _deviation(algorithm: Algorithm, state: Any, inputs: Inputs) -> Floats:
+    found = algorithm.deviation(state, inputs)
+    if found is None:
+        raise ParameterError(f"deviation must be False for {type(algorithm).__name__}: it has none")
+    return found
+
+
+def _joined(values: Any) -> Any:
+    """Trials and learners on one axis: a view."""
+    return values.reshape(-1, *values.shape[2:])
