@@ -1,12 +1,13 @@
-"""Three ways to treat the duals when messages get lost, on the same schedules of faults.
+"""Compare three ways to treat the duals when messages are lost, on the same schedules of faults.
 
-    pairs    each numbered exchange once and at both ends the same; an epoch's end takes it back
+    pairs    every numbered exchange counts once, with the same pair of messages at both ends; the
+             end of an epoch subtracts what was exchanged in it
     epochs   an exchange that a round did not complete ends the edge's epoch at once
-    none     each end adds what it has heard, as the bare law does
+    none     each end adds whatever it has heard
 
-Printed are the error of the last fifth against the same run in calm, how far the learners'
-functions are apart at the end against that error, and the sum of the duals over the network
-against the largest of them. Only what has duals is run: DOKL, DOMKL, message passing.
+Printed are the error of the last fifth relative to the same run without faults, the spread of the
+learners' functions at the end relative to that error, and the sum of the duals over the network
+relative to the largest dual. Only algorithms with duals are run: DOKL, DOMKL, message passing.
 """
 
 import argparse
@@ -14,37 +15,37 @@ from collections import defaultdict
 
 import numpy as np
 
-from domkl.mesh.protocol.edge import Edge, Gaps, Pair
+from domkl.mesh.protocol.edges import Edge, Pair
 from domkl.mesh.protocol.protocol import Protocol
-from domkl.mesh.testing.schedules import draw, play
+from domkl.mesh.protocol.wire import Fields
+from domkl.mesh.testing import draw, play
+from domkl.mesh.testing.schedules import algorithm_of
 
 
 class Naive(Protocol):
-    """Whatever was merged stays."""
+    """Whatever was merged stays in the state, and nothing else gets into it."""
 
-    def completed(self, edge: Edge, pair: Pair) -> None:
-        if self._said is not None and edge.step == self._step:
+    def _completed(self, edge: Edge, pair: Pair) -> None:
+        if self._message is not None and edge.own_step == self._step:
             edge.fresh = pair
 
-    def untied(self, ledger: Gaps) -> None:
-        pass
-
-    def _amend(self, gaps: Gaps, sign: int) -> None:
+    def _amend(self, gaps: Fields, sign: int) -> None:
         pass
 
 
 class Epochs(Protocol):
-    """Who is missing when a round ends begins a new epoch."""
+    """An edge whose offer is missing when a round ends begins a new epoch."""
 
     def _may_merge(self, now: float) -> bool:
         may = super()._may_merge(now)
         if may:
-            for edge in [edge for edge in self.links.opened if edge.is_awaited]:
-                self.links._close(edge, mine=self.links._next())
+            for edge in [edge for edge in self.edges.opened if edge.is_awaited]:
+                self.edges.restart(edge)
+            self._apply_changes()
         return may
 
 
-HOSTS = {"pairs": Protocol, "epochs": Epochs, "none": Naive}
+PROTOCOLS = {"pairs": Protocol, "epochs": Epochs, "none": Naive}
 
 
 def main() -> None:
@@ -55,13 +56,13 @@ def main() -> None:
     found = defaultdict(list)
     for seed in range(parser.parse_args().schedules):
         schedule = draw(seed)
-        if schedule.algorithm not in ("dokl", "domkl", "message-passing"):
+        if "gap" not in algorithm_of(schedule.algorithm).exchange.values():
             continue
-        calm = play(schedule.calm()).error
-        for name, host in HOSTS.items():
-            outcome = play(schedule, host)
-            spread = outcome.spread / calm
-            row = outcome.error / calm, spread, outcome.dual_sum, outcome.n_missing
+        baseline = play(schedule.without_faults()).error
+        for name, protocol in PROTOCOLS.items():
+            outcome = play(schedule, protocol)
+            spread = outcome.spread / baseline
+            row = outcome.error / baseline, spread, outcome.dual_sum, outcome.n_missing
             found[schedule.mode, name].append(row)
     numbers = f"{'error, mean':>12} {'worst':>8} {'spread, mean':>13} {'worst':>8}"
     numbers += f" {'dual sum, worst':>16} {'lost samples':>13}"

@@ -186,8 +186,9 @@ def _section(page, heading):
 
 
 def test_the_protocol_page_agrees_with_the_code():
-    from domkl.mesh import links, schedules, wire
-    from domkl.mesh.protocol.timing import Timing
+    from domkl.mesh.protocol import edges, wire
+    from domkl.mesh.protocol.events import Timing
+    from domkl.mesh.testing import schedules
 
     page = (ROOT / "docs" / "mesh-protocol.md").read_text()
     frames = _section(page, "Frames")
@@ -199,9 +200,8 @@ def test_the_protocol_page_agrees_with_the_code():
         assert re.search(rf"\b{number}\b", frames)
     assert (wire.MAX_SIZE, wire.MAX_LOSS) == (1e6, 1e15)  # as written there
     assert f"number of neighbors ({wire.DEGREE.size} bytes)" in frames
-    assert f"at most {links.MAX_TOLD} different things" in page
-    source = (ROOT / "src/domkl/mesh/links.py").read_text()
-    source += (ROOT / "src/domkl/mesh/edge.py").read_text()
+    assert f"at most {edges.MAX_TOLD} different things" in page
+    source = (ROOT / "src/domkl/mesh/protocol/edges.py").read_text()
     refused = frames.split("by neighbor and reason")[1]
     reasons = re.findall(r"^\| ([a-z]+) \| [^|]+\|$", refused, re.MULTILINE)
     assert len(reasons) == 8

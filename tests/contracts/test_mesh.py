@@ -4,18 +4,14 @@ import numpy as np
 import pytest
 
 import domkl
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
-from domkl.mesh.protocol.protocol import Timing
-from domkl.mesh.testing.network import Weather, World
+from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
+from domkl.mesh.testing.schedules import DRAWN, algorithm_of
 
 ALGORITHMS = {
-    "domkl": domkl.DOMKL(),
+    **{name: algorithm_of(name) for name in DRAWN},
     "domkl-huber": domkl.DOMKL(loss=domkl.Huber(0.2)),
-    "domkl-messages": domkl.DOMKL(weights="message-passing"),
-    "dokl": domkl.DOKL(),
-    "rff-dokl": domkl.RFFDOKL(),
-    "rff-domkl": domkl.RFFDOMKL(),
-    "domkrls": domkl.DOMKRLS(),
     "domkrls-forget": domkl.DOMKRLS(forget=0.9),
 }
 N_LEARNERS, N_ROUNDS = 6, 25
@@ -23,7 +19,7 @@ PATIENT = Timing(round_timeout=30, idle_after=30, start_timeout=30, silence=30)
 
 
 def graphs(algorithm):
-    """Random ones; the last has a learner without neighbors."""
+    """Random graphs; the last one has a learner without neighbors."""
     if algorithm.needs_acyclic:
         made = [domkl.Graph.tree(N_LEARNERS, seed=b) for b in range(3)]
         return [*made, domkl.Graph.from_edges(N_LEARNERS, [(0, 2), (2, 3), (4, 5)])]
@@ -31,12 +27,7 @@ def graphs(algorithm):
     return [*made, domkl.Graph.from_edges(N_LEARNERS, [(0, 2), (2, 3), (0, 3), (4, 5)])]
 
 
-def neighbors(graph):
-    ends = zip(graph.indptr[:-1], graph.indptr[1:], strict=True)
-    return {str(k): [str(n) for n in graph.indices[a:b]] for k, (a, b) in enumerate(ends)}
-
-
-def world_of(algorithm, graph, dtype, b, **options):
+def network_of(algorithm, graph, dtype, b, **options):
     generator = np.random.default_rng(b)
     x, y = generator.random((N_ROUNDS, N_LEARNERS, 3)), generator.random((N_ROUNDS, N_LEARNERS))
     bank = domkl.gaussian_bank([1.0] if algorithm.single_kernel else [0.01, 1.0, 100.0])
@@ -44,15 +35,15 @@ def world_of(algorithm, graph, dtype, b, **options):
     features = domkl.RandomFeatures.draw(bank, 3, 7, seed=b, linear=linear)
     inputs = tuple(Range(name, 0, 1) for name in "abc")
     model = Model(algorithm, features, inputs, Range("y", 0, 1), dtype=dtype)
-    return World(model, neighbors(graph), x, y, mode="lockstep", **options)
+    return VirtualNetwork(model, neighbors_of(graph), x, y, mode="lockstep", **options)
 
 
-def assert_equal_to_the_simulator(world, graph, dtype):
-    model = world.model
-    run = domkl.simulate(model.algorithm, world.x, world.y, graph, model.features, dtype=dtype)
-    world.run(60.0)
-    np.testing.assert_array_equal(world.predictions(), run.predictions)
-    states = world.states()
+def assert_equal_to_the_simulator(network, graph, dtype):
+    model = network.model
+    run = domkl.simulate(model.algorithm, network.x, network.y, graph, model.features, dtype=dtype)
+    network.run(60.0)
+    np.testing.assert_array_equal(network.predictions(), run.predictions)
+    states = network.states()
     for field, expected in run.state._asdict().items():
         found = np.concatenate([getattr(state, field) for state in states])
         np.testing.assert_array_equal(found, expected, err_msg=field)
@@ -64,17 +55,17 @@ def assert_equal_to_the_simulator(world, graph, dtype):
 def test_a_mesh_without_faults_is_the_simulator(name, dtype):
     algorithm = ALGORITHMS[name]
     for b, graph in enumerate(graphs(algorithm)):
-        world = world_of(algorithm, graph, dtype, b)
-        assert_equal_to_the_simulator(world, graph, dtype)
+        network = network_of(algorithm, graph, dtype, b)
+        assert_equal_to_the_simulator(network, graph, dtype)
 
 
-@pytest.mark.parametrize("name", ["domkl", "domkl-messages", "domkrls"])
+@pytest.mark.parametrize("name", ["domkl", "message-passing", "domkrls"])
 def test_lost_and_overtaking_frames_only_cost_time(name):
-    """While no round times out, what was exchanged is the same."""
+    """While no round times out, the same messages are merged."""
     algorithm = ALGORITHMS[name]
     for b, graph in enumerate(graphs(algorithm)):
-        rough = Weather(loss=0.1, doubling=0.2, jitter=0.01)
-        world = world_of(algorithm, graph, "float64", b, weather=rough, timing=PATIENT)
-        assert_equal_to_the_simulator(world, graph, "float64")
-        waited = [place.protocol.measures.n_waited for place in world.places.values()]
+        rough = Conditions(loss=0.1, duplication=0.2, jitter=0.01)
+        network = network_of(algorithm, graph, "float64", b, conditions=rough, timing=PATIENT)
+        assert_equal_to_the_simulator(network, graph, "float64")
+        waited = [each.measures.n_waited for each in network.protocols()]
         assert waited == [0] * N_LEARNERS

@@ -13,7 +13,7 @@ from domkl.mesh.config import certificates
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.local.relay import Cable, Relay
-from domkl.mesh.protocol.timing import Timing
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.transports.base import Address
 
 pytestmark = pytest.mark.slow

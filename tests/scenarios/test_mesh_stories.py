@@ -1,4 +1,4 @@
-"""Stories of a mesh in virtual time, told by what its operator would see."""
+"""Stories of a mesh in virtual time, as the alarms that its operators see."""
 
 from dataclasses import replace
 
@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.mesh.protocol.events import Alarm
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
-from domkl.mesh.testing.network import World
+from domkl.mesh.testing import VirtualNetwork
 
 PERIOD = 0.2
 
 
-class Story(World):
-    """A world that writes down its alarms, with times."""
+class Story(VirtualNetwork):
+    """A network with a stream and a model of its own."""
 
     def __init__(self, neighbors, mode, n_rounds=300, algorithm=None):
         generator = np.random.default_rng(5)
@@ -26,19 +25,14 @@ class Story(World):
         ranges = Range("a", 0, 1), Range("b", 0, 1)
         model = Model(algorithm, features, ranges, Range("y", 0, 1))
         super().__init__(model, neighbors, x, y, mode=mode, period=PERIOD, checkpoint_every=20)
-        self.log = []
-
-    def _carry_out(self, place, effect):
-        if isinstance(effect, Alarm):
-            self.log.append((round(self.now, 1), place.name, effect.text))
-        super()._carry_out(place, effect)
 
     def told(self, since=0.0):
-        """What was told after the greetings."""
-        return [line for line in self.log if line[0] >= since]
+        """The alarms since a time, as (time, name, text)."""
+        lines = [(round(when, 1), name, alarm.text) for when, name, alarm in self.alarms]
+        return [line for line in lines if line[0] >= since]
 
     def protocol(self, name) -> Protocol:
-        found = self.places[name].protocol
+        found = self.machines[name].protocol
         assert found is not None
         return found
 
@@ -46,20 +40,11 @@ class Story(World):
         rounds = slice(round((begin - 1) / PERIOD), round((end - 1) / PERIOD))
         return float(np.nanmean((self.predictions() - self.y)[rounds] ** 2))
 
-    def rest(self):
-        for place in self.places.values():
-            if place.protocol is not None:
-                place.protocol.timing = place.protocol.timing._replace(idle_after=np.inf)
-        self.run(self.now + 8.0)
-
     def dual_sum(self):
         return np.abs(sum(state.dual for state in self.states())).max()
 
     def disagreement(self):
-        probe = np.random.default_rng(0).random((30, 2))
-        protocols = [p.protocol for p in self.places.values() if p.protocol is not None]
-        told = np.array([[each.predict(x) for x in probe] for each in protocols])
-        return float(np.mean(np.var(told, axis=0)))
+        return self.spread(np.random.default_rng(0).random((30, 2)))
 
 
 @pytest.fixture(params=["lockstep", "async"])
@@ -95,14 +80,14 @@ def test_a_partition_and_its_end(mode):
     told = story.told(since=40.0)
     assert sorted(line[1:] for line in told) == [("b", "c is up"), ("c", "b is up")]
     assert all(when <= 40.5 for when, *_ in told)
-    story.rest()
+    story.settle(8.0)
     assert story.dual_sum() < 1e-12
     assert [story.protocol(name).learned for name in "abcd"] == [300] * 4
     assert story.disagreement() < story.error(41, 61)
 
 
 def test_a_crash_and_a_restart_from_disk(mode):
-    """b of a triangle dies at 20 s, and starts at 30 s with its last checkpoint and its journal."""
+    """b of a triangle crashes at 20 s and restarts at 30 s from its checkpoint and its journal."""
     story = Story({"a": "bc", "b": "ac", "c": "ab"}, mode)
     story.run(20.0)
     learned = story.protocol("b").learned
@@ -111,7 +96,7 @@ def test_a_crash_and_a_restart_from_disk(mode):
     down = [("a", "b was not heard for 4 s"), ("c", "b was not heard for 4 s")]
     assert sorted(line[1:] for line in story.told(since=1.1)) == down
 
-    saved = story.places["b"].disk.header["learned"]
+    saved = story.machines["b"].disk.header["learned"]
     assert learned - 20 < saved <= learned  # what the disk lacks is in the journal
     story.start("b")
     story.run(40.0)
@@ -121,17 +106,17 @@ def test_a_crash_and_a_restart_from_disk(mode):
     assert sorted(line[1:] for line in story.told(since=29.9)) == up
     assert [story.protocol(name).learned for name in "abc"] == [300] * 3  # it caught up
     assert not np.isnan(story.predictions()).any()
-    story.rest()
+    story.settle(8.0)
     assert story.dual_sum() < 1e-12
     assert story.protocol("a").measures.edges["b"].n_epochs == 2
     assert story.protocol("a").measures.edges["c"].n_epochs == 1  # others are not disturbed
 
 
 def test_a_learner_that_stops_reading(mode):
-    """b hangs from 20 s to 26 s: its sockets fill, nobody is told, and then it goes on."""
+    """b is suspended from 20 s to 26 s: its socket buffers fill, and nobody is told."""
     story = Story({"a": "bc", "b": "ac", "c": "ab"}, mode)
     story.run(20.0)
-    story.stop("b")
+    story.suspend("b")
     before = story.protocol("a").learned
     story.run(23.0)
     assert story.told(since=1.1) == []
@@ -147,7 +132,7 @@ def test_a_learner_that_stops_reading(mode):
     ]
     story.resume("b")
     story.run(61.0)
-    story.rest()
+    story.settle(8.0)
     assert story.protocol("b").measures.refused["a", "epoch"] >= 0
     assert {line[1:] for line in story.told(since=26.0)} >= {("a", "b is up"), ("b", "a is up")}
     assert [story.protocol(name).learned for name in "abc"] == [300] * 3
@@ -155,10 +140,10 @@ def test_a_learner_that_stops_reading(mode):
 
 
 def test_one_leaves_and_a_new_one_takes_its_place(mode):
-    """a - b - c: b says goodbye at 20 s; d comes at 25 s with nothing, to the same neighbors."""
+    """a - b - c: b leaves at 20 s; d joins at 25 s without a state, with the same neighbors."""
     story = Story({"a": "b", "b": "ac", "c": "b"}, mode)
     story.run(20.0)
-    story.leave("b")
+    story.remove("b")
     story.run(20.1)
     assert sorted(line[1:] for line in story.told(since=1.1)) == [("a", "b left"), ("c", "b left")]
     assert not any(state.dual.any() for state in story.states())  # nobody has a neighbor
@@ -170,7 +155,7 @@ def test_one_leaves_and_a_new_one_takes_its_place(mode):
     story.run(61.0)
     up = {("a", "d is up"), ("c", "d is up"), ("d", "a is up"), ("d", "c is up")}
     assert {line[1:] for line in story.told(since=20.2)} == up
-    story.rest()
+    story.settle(8.0)
     assert story.protocol("a").learned == story.protocol("c").learned == 300
     assert story.protocol("d").learned == 180
     assert story.dual_sum() < 1e-12
@@ -178,7 +163,7 @@ def test_one_leaves_and_a_new_one_takes_its_place(mode):
 
 
 def test_two_that_were_set_up_differently():
-    """The operator of either is told what differs, and no message passes."""
+    """Both operators are told what differs, and no message is exchanged."""
     story = Story({"a": "b", "b": "a"}, "lockstep", n_rounds=20)
     story.run(-1.0)
     other = replace(story.model, algorithm=domkl.DOMKL(rho=5.0))

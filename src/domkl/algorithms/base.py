@@ -33,7 +33,7 @@ from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
-from domkl.core.jit import as_tuple
+from domkl.core.jit import Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Loss
 from domkl.typing import Array, Floats, Ints
@@ -98,23 +98,23 @@ class Function(NamedTuple):
     weights: Floats  # (K, P)
 
 
-class Algorithm(ABC):
+class Algorithm(Parameters, ABC):
     """Base of every algorithm, the user's own included."""
 
     #: takes features of one kernel and refuses more
-    single_kernel: bool = False
+    single_kernel: ClassVar[bool] = False
     #: runs on graphs without cycles only
-    needs_acyclic: bool = False
+    needs_acyclic: ClassVar[bool] = False
     #: looks at z, and not at x alone; features that nobody looks at are not made
-    uses_features: bool = True
+    uses_features: ClassVar[bool] = True
     #: fields of the state with one row per directed edge instead of one per learner
-    by_edge: tuple[str, ...] = ()
+    by_edge: ClassVar[tuple[str, ...]] = ()
     #: the loss it learns by, where labels must suit it
-    loss: Loss | None = None
+    loss: ClassVar[Loss | None] = None
     #: has no neighbors, whatever the graph
-    is_alone: bool = False
+    is_alone: ClassVar[bool] = False
     #: time of a learner-step and kernel, with DOMKL's as 1: for estimates of the time that is left
-    relative_cost: float = 1.0
+    relative_cost: ClassVar[float] = 1.0
     #: its compiled functions, where it has any
     law: ClassVar[Law | None] = None
 
@@ -191,7 +191,7 @@ class Algorithm(ABC):
     @cached_property
     def compiled(self) -> Any:
         """The parameters as the functions of the law take them: a NamedTuple."""
-        return as_tuple(self)
+        return self.as_tuple()
 
     def message(self, state: Any) -> Any:
         """Give a message of a law to be written: carried fields are the state's own arrays."""

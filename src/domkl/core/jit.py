@@ -22,9 +22,8 @@ import hashlib
 import inspect
 from collections import namedtuple
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numba
 from numba.core import types
@@ -210,31 +209,37 @@ def _sources(functions: tuple[Any, ...]) -> Iterator[bytes]:
                 todo.append(inner)
 
 
-def tuple_class(cls: type) -> type:
-    """The NamedTuple of a dataclass's fields that compiled code can take, as ``cls.Tuple``.
+class Parameters:
+    """Base of dataclasses whose fields are passed to compiled code, as a NamedTuple of the fields.
 
-    Fields whose default is text are left out. It is an attribute of the dataclass, so that stored
-    binaries find it again by name.
+    Fields whose default is text are left out. The NamedTuple's class is an attribute of the
+    dataclass from its definition on, so that stored binaries find it again by name.
     """
-    if "Tuple" not in vars(cls):
-        names = [each.name for each in fields(cls) if not isinstance(each.default, str)]
-        made = namedtuple("Tuple", names)  # type: ignore[misc]
+
+    Tuple: ClassVar[type]
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        names = [
+            name
+            for base in reversed(cls.__mro__)
+            if issubclass(base, Parameters)
+            for name, kind in vars(base).get("__annotations__", {}).items()
+            if "ClassVar" not in str(kind) and not isinstance(getattr(cls, name, None), str)
+        ]
+        made = namedtuple("Tuple", dict.fromkeys(names))  # type: ignore[misc]  # noqa: PYI024
         made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.Tuple"
-        cls.Tuple = made  # type: ignore[attr-defined]
-    return cls.Tuple  # type: ignore[attr-defined,no-any-return]
+        cls.Tuple = made
 
-
-def as_tuple(parameters: Any) -> Any:
-    """The parameters of a dataclass as compiled code takes them: numbers, and losses as theirs."""
-    kind: Any = tuple_class(type(parameters))
-    values = (getattr(parameters, name) for name in kind._fields)
-    return kind(*(_plain(value) for value in values))
+    def as_tuple(self) -> Any:
+        """The fields as compiled code takes them: numbers, and losses as theirs."""
+        kind: Any = self.Tuple
+        return kind(*(_plain(getattr(self, name)) for name in kind._fields))
 
 
 def _plain(value: Any) -> Any:
     compiled = getattr(value, "compiled", None)
     if compiled is not None:
         return compiled
-    return (
-        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-    )
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number else value

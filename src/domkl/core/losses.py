@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks
-from domkl.core.jit import FOREIGN, as_tuple, compiled_as, scalar, sweep, tuple_class
+from domkl.core.jit import FOREIGN, Parameters, compiled_as, scalar, sweep
 from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
@@ -212,7 +212,7 @@ def add_losses(out: Floats, before: Floats, f: Floats, y: Floats, loss: Any) -> 
             out[k, p] = before[k, p] + loss_value(loss, f[k, p], y[k])
 
 
-class Loss:
+class Loss(Parameters):
     """A convex loss of a prediction and a label: one of the classes below, or a user's own.
 
     A loss of one's own is a frozen dataclass that inherits from this class, with two static
@@ -257,7 +257,7 @@ class Loss:
         if self.kind >= 0:
             return BuiltIn(self.kind, float(self.shape))
         _prepare(type(self))
-        return as_tuple(self)
+        return self.as_tuple()
 
     def value(self, f: ArrayLike, y: ArrayLike) -> Floats:
         """ℓ(f, y)."""
@@ -283,7 +283,7 @@ class Loss:
 
 def _prepare(own: type[Loss]) -> None:
     """Compile the functions of a user's loss, once."""
-    kind = tuple_class(own)
+    kind = own.Tuple
     if kind in _OWN:
         return
     for name in ("value_at", "derivative_at"):

@@ -276,7 +276,7 @@ class Graph:
         return f"Graph({self.n_learners} learners, {self.n_edges} edges)"
 
 
-def metropolis_weights(degree: Ints, neighbors_degree: Ints) -> Floats:
+def metropolis_weights(degree: Ints | Floats, neighbors_degree: Ints | Floats) -> Floats:
     """Give the weight of edges between learners of these degrees: 1/(1 + the larger)."""
     return np.asarray(1 / (1 + np.maximum(degree, neighbors_degree).astype(np.float64)))
 

@@ -1,12 +1,9 @@
-"""One process per learner, neighbors only, no server.
+"""A mesh: one process per learner, which exchanges messages with its neighbors; no server.
 
-events, model, timing      what the protocol is told, what all agree on, how long it waits
-wire, edge, links          frames; one end of an edge; all edges of a learner
-learner, protocol          the host of the law; the machine, without I/O
-measures                   what a node knows of itself
-virtual, schedules         many protocols in virtual time, and what may go wrong there
-certificates, transports   who is who; moving frames
-process                    a learner's process, `domkl node`
-setup                      `mesh.toml` and the folders of a mesh
-local                      many nodes on this machine
+protocol     one learner's side of all exchanges, without I/O, clock or randomness
+transports   move frames between processes, and authenticate their senders
+node         the process of a learner, `domkl node`: protocol, transport, files, HTTP
+config       `mesh.toml`, certificates, and the folders of a mesh
+local        start and watch many nodes on one machine
+testing      a virtual network and random schedules of faults
 """

@@ -1,12 +1,9 @@
-"""A small agreed model, as a function of what shall differ; protocols that talk by hand."""
+"""Small models, and `Talk`: protocols whose frames a test moves by hand."""
 
 import numpy as np
 import pytest
 
 import domkl
-from domkl.algorithms.admm import DOMKL
-from domkl.core.features import RandomFeatures
-from domkl.core.kernels import Gaussian
 from domkl.mesh.protocol.events import Alarm, PeerUp, Received, Sample, Send, Tick
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
@@ -14,16 +11,16 @@ from domkl.mesh.protocol.wire import decode
 
 
 def small_model(algorithm=None, *, seed=1, kernels=(0.01, 1.0), n_frequencies=3, **changes):
-    algorithm = DOMKL() if algorithm is None else algorithm
+    algorithm = domkl.DOMKL() if algorithm is None else algorithm
     if algorithm.single_kernel:
         kernels = kernels[:1]
-    features = RandomFeatures.draw([Gaussian(v) for v in kernels], 2, n_frequencies, seed=seed)
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank(kernels), 2, n_frequencies, seed=seed)
     given = {"inputs": (Range("a", 0, 1), Range("b", 0, 1)), "target": Range("y", 0, 1)}
     return Model(algorithm, features, **(given | changes))
 
 
 def house_model(n_inputs=2, outside="clip", inputs=None):
-    features = RandomFeatures.draw(domkl.gaussian_bank([1.0, 10.0]), n_inputs, 5, seed=1)
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank([1.0, 10.0]), n_inputs, 5, seed=1)
     inputs = inputs or (Range("a", 0.0, 10.0), Range("b", -1.0, 1.0))[:n_inputs]
     target = Range("load", 0.0, 100.0)
     return Model(domkl.DOMKL(), features, inputs, target, outside=outside)
@@ -45,7 +42,7 @@ def model_of():
 
 
 class Talk:
-    """Protocols, and the frames between them, moved by hand."""
+    """Protocols, and the frames between them, which the test delivers or loses."""
 
     def __init__(self, protocols):
         self.all = {each.name: each for each in protocols}
@@ -61,14 +58,14 @@ class Talk:
                 self.effects[name].append(effect)
 
     def deliver(self, is_lost=lambda to, frame: False):
-        """Let all that is in the air arrive, and the answers to it."""
+        """Deliver all frames, and the answers to them, except the lost ones."""
         while self.air:
             to, sender, data = self.air.pop(0)
             if to in self.all and not is_lost(to, decode(data, 10**6)):
                 self.tell(to, Received(sender, data))
 
     def tick(self, seconds=0.0, is_lost=lambda to, frame: False):
-        """Let time pass, in beats as a node has them."""
+        """Let time pass, with a tick every 50 ms as a node has them."""
         for _ in range(max(1, round(seconds / 0.05))):
             self.now += 0.05 if seconds else 0.0
             for name in self.all:
@@ -77,7 +74,7 @@ class Talk:
 
     def meet(self):
         for name, each in self.all.items():
-            for other in each.links.edges:
+            for other in each.edges.by_peer:
                 self.tell(name, PeerUp(other))
         self.deliver()
 

@@ -15,8 +15,8 @@ from domkl.core.losses import Absolute, Huber, Logistic, Loss, Pinball, Squared
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.settings import Member, MeshConfig, checked
 from domkl.mesh.config.text import as_text
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
-from domkl.mesh.protocol.timing import Timing
 from domkl.mesh.transports.base import Address
 
 __all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]

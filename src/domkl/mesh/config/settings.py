@@ -16,8 +16,8 @@ from domkl.core.kernels import Dictionary, Linear, gaussian_bank
 from domkl.core.losses import Logistic
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
-from domkl.mesh.protocol.timing import Timing
 from domkl.mesh.transports.base import Address, check_name
 
 Mode = Literal["lockstep", "async"]

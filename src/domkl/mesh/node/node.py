@@ -27,7 +27,7 @@ from domkl.mesh.node.saver import Saver
 from domkl.mesh.node.telemetry import CertificateWatch, Throttle, event
 from domkl.mesh.node.warm import warm_up
 from domkl.mesh.protocol import events
-from domkl.mesh.protocol.protocol import Protocol, Snapshot, Timing
+from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.transports.base import Transport
 from domkl.storage import Parts
 from domkl.typing import Floats
@@ -111,10 +111,10 @@ class Node:
             model,
             tuple(home.neighbors),
             mode=config.mode,
-            timing=Timing(*config.timing),
+            timing=config.timing,
             incarnation=epoch,
             checkpoint_every=config.checkpoint_every,
-            snapshot=None if ledger.state is None else Snapshot(*ledger.state),  # type: ignore[arg-type]
+            snapshot=ledger.state,
         )
         ledger.state = None
         if self.transport is not None:
@@ -195,7 +195,7 @@ class Node:
     def state_parts(self) -> Parts:
         """The protocol's state, as a checkpoint would have it now."""
         assert self.protocol is not None
-        return Parts(*self.protocol.snapshot())
+        return self.protocol.snapshot()
 
     async def _start(self, transport: Transport) -> None:
         try:

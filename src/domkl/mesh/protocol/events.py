@@ -1,16 +1,21 @@
-"""What the protocol is told and what it asks for: plain values, no I/O.
+"""What the protocol is told (events), what it asks its driver to do (effects), how long it waits.
 
-Events go into `Protocol.handle`, each with the time; effects come out, to be carried out in order.
-Inputs and labels are scaled already, by the ranges of the agreed model.
+All are plain values. Events go into `Protocol.handle`, each with the current time. Effects come out
+of it and must be carried out in order. Inputs and labels are scaled by the ranges of the model.
 """
 
 from typing import NamedTuple
 
+from domkl import checks
 from domkl.typing import Floats
 
 
 class Sample(NamedTuple):
-    """A sample to learn; numbers ascend, without gaps, and tell where a checkpoint stands."""
+    """A sample to learn.
+
+    Numbers ascend by one. The first is ``Protocol.learned + 1``, so that after a restart the driver
+    knows which samples the checkpoint lacks.
+    """
 
     number: int
     x: Floats  # (d,)
@@ -18,24 +23,24 @@ class Sample(NamedTuple):
 
 
 class Received(NamedTuple):
-    """Bytes of a neighbor, whom the transport vouches for."""
+    """A frame came from a peer, whom the transport has authenticated."""
 
     peer: str
     data: bytes
 
 
 class Tick(NamedTuple):
-    """Time has passed."""
+    """Time has passed; send one every 50 ms or so."""
 
 
 class PeerUp(NamedTuple):
-    """The transport has a connection."""
+    """The transport has a connection to a neighbor."""
 
     peer: str
 
 
 class PeerDown(NamedTuple):
-    """The transport lost it."""
+    """The transport has lost the connection to a neighbor."""
 
     peer: str
 
@@ -57,24 +62,45 @@ class Send(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """What was said of a sample before its label was learned."""
+    """The prediction for a sample, made before its label was used."""
 
     number: int
     y_hat: float
 
 
 class Checkpoint(NamedTuple):
-    """All samples up to this one are learned: a good moment to save `Protocol.snapshot()`."""
+    """All samples up to this number are learned: now is the time to save `Protocol.snapshot()`.
+
+    The protocol pauses here, so that the snapshot is of exactly this sample. Any event continues
+    it; the driver should send a `Tick` soon.
+    """
 
     number: int
 
 
 class Alarm(NamedTuple):
-    """Something an operator should know; ``kind`` is one word of a fixed list."""
+    """Something that an operator should know."""
 
-    kind: str  # "refused", "mismatch", "down", "up", "left"
+    kind: str  # "refused", "mismatch", "down", "up" or "left"
     peer: str
     text: str
 
 
 Effect = Send | Predicted | Checkpoint | Alarm
+
+
+class Timing(NamedTuple):
+    """How long the protocol waits, in seconds."""
+
+    round_timeout: float = 1.0  # lockstep: a round ends after this, whoever is missing
+    resend_after: float = 0.1  # ask again for an offer that has not come
+    idle_after: float = 0.5  # without a sample for so long, step without one for the neighbors
+    alive_every: float = 1.0  # send something at least so often
+    silence: float = 4.0  # a neighbor that was not heard for so long is down
+    start_timeout: float = 10.0  # lockstep: wait so long for all neighbors before the first round
+
+    def check(self) -> "Timing":
+        """Raise ParameterError unless every time is positive."""
+        for name, value in self._asdict().items():
+            checks.positive(name, value)
+        return self

@@ -1,123 +1,121 @@
-"""The mesh's host of the laws: one learner, and what it heard of each neighbor.
+"""One learner: the algorithm's state, and what was heard from each neighbor.
 
-It calls what the simulator calls, in the same order: predict, local_step, the sums of
-core/exchange.py, merge. Without faults both agree to the bit.
+It calls the algorithm as the simulator does, in the same order: predict, local_step, the sums over
+neighbors of core/exchange.py, merge. Without faults both agree to the bit.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domkl.algorithms.base import Inputs, Net, Prediction, Sizes
-from domkl.core.exchange import Delivery, Wires, delivered
+from domkl.core.exchange import Wires, delivered
 from domkl.core.features import FeatureStack
 from domkl.core.hedge import blend
 from domkl.errors import DataError
+from domkl.graphs.graph import metropolis_weights
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import Layout, Offer
-from domkl.typing import Array, Floats, Ints
-
-
-class Snapshot(NamedTuple):
-    """What a checkpoint keeps: no pickle needed."""
-
-    header: dict[str, Any]  # JSON-ready
-    arrays: dict[str, NDArray[Any]]
+from domkl.typing import Array, Floats
 
 
 class LocalLearner:
-    """A law's state, with room for what is heard.
+    """The state of one learner, and the buffers that its steps need.
 
     Parameters
     ----------
     model : Model
-    state, optional
-        Of a learner without neighbors.
     """
 
-    def __init__(self, model: Model, state: Any = None) -> None:
+    def __init__(self, model: Model) -> None:
         self.model = model
+        self.state = self.first_state()
+        self.net = _net(0)  # what the algorithm knows of the network: the number of neighbors
+        exchange = self._exchange = dict(model.algorithm.exchange)
+        #: fields of a message that the algorithm hears as sums of gaps
+        self.gap_fields = [field for field, how in exchange.items() if how == "gap"]
+        self._is_weighted = "metropolis" in exchange.values()
+        self._heard: dict[str, Array] = {}  # last merged values by field, one row per neighbor
         self._stack = FeatureStack([model.features])
-        z, energy = model.features.empty(1, 1, model.dtype)
-        self._z, self._energy = z[0], energy[0]
-        self._room = z, energy
-        self._blend = np.empty_like(self._z)
-        self.net = _net(0)
-        self.state = self.first_state() if state is None else state
-        self._exchange = dict(model.algorithm.exchange)
-        self.gap_fields = [f for f, how in model.algorithm.exchange.items() if how == "gap"]
-        self._rows: dict[str, Array] = {}  # heard values, one row per neighbor
+        self._features = model.features.empty(1, 1, model.dtype)  # buffers of z and its energy
+        self._blend = np.empty_like(self._features[0][0])
 
     def first_state(self) -> Any:
-        """Before the first sample, without neighbors."""
+        """Return the state before the first sample, without neighbors."""
         features = self.model.features
         sizes = (1, features.n_kernels, features.n_features, features.n_inputs)
         room = Sizes(*sizes, 0, self.model.dtype, features.n_frequencies, features.linear)
         return self.model.algorithm.init(room)
 
     def restore(self, prefix: str, arrays: Mapping[str, Array]) -> None:
-        """Take the state of a checkpoint; what it keeps of each neighbor begins anew."""
+        """Take the state from a checkpoint, except what it keeps of each neighbor."""
         found = {}
-        for field, room in self.first_state()._asdict().items():
+        for field, empty in self.first_state()._asdict().items():
             values = np.array(arrays[f"{prefix}.{field}"])
             if field in self.model.algorithm.by_edge:
-                values = room
-            if values.shape != room.shape or values.dtype != room.dtype:
-                raise DataError(f"{prefix}.{field} must have shape {room.shape}")
+                values = empty
+            if values.shape != empty.shape or values.dtype != empty.dtype:
+                raise DataError(f"{prefix}.{field} must have shape {empty.shape}")
             if not np.isfinite(values).all():
                 raise DataError(f"{prefix}.{field} must be finite")
             found[field] = values
         self.state = type(self.state)(**found)
 
     def layout(self) -> Layout:
-        """How this learner's messages lie in an offer."""
-        twin = LocalLearner(self.model)
-        twin.rewire([], ["someone"])
+        """Return the layout of this learner's messages, from the message of a trial step."""
+        trial = LocalLearner(self.model)
+        trial.rewire([], ["someone"])
         y = np.array([-1.0])  # a label that suits every loss
-        _, message = twin.local_step(*twin.look(np.zeros(self.model.features.n_inputs)), y)
+        _, message = trial.local_step(*trial.look(np.zeros(self.model.features.n_inputs)), y)
         return Layout(self.model.algorithm, message)
 
     def look(self, x: Floats) -> tuple[Inputs, Prediction]:
-        """Map an input (d,) and predict its label; good until the next call."""
+        """Compute the features of an input (d,) and predict its label.
+
+        Both results are buffers that the next call overwrites.
+        """
         row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
+        z, energy = self._features
         if self.model.algorithm.uses_features:
-            self._stack.write(row, *self._room)
-        inputs = Inputs(row, self._z, self._energy)
+            self._stack.write(row, z, energy)
+        inputs = Inputs(row, z[0], energy[0])
         return inputs, self.model.algorithm.predict(self.state, inputs)
 
     def deviation(self, x: Floats) -> float | None:
-        """The standard deviation of a prediction, where the algorithm has one."""
+        """Return the standard deviation of a prediction; None if the algorithm has none."""
         inputs, _ = self.look(x)
         found = self.model.algorithm.deviation(self.state, inputs)
         return None if found is None else float(found[0])
 
-    def neighbor_gap(self, inputs: Inputs, y_hat: float) -> float | None:
-        """Mean squared distance to the neighbors' predictions, by what was merged last."""
-        rows, function = self._rows.get("theta"), self.model.algorithm.function(self.state)
-        if rows is None or not len(rows) or function is None:
+    def neighbor_distance(self, inputs: Inputs, y_hat: float) -> float | None:
+        """Return the mean squared distance to the neighbors' predictions for the same inputs.
+
+        It uses the θ that was last merged from each neighbor, with our kernel weights. None without
+        neighbors, or if the algorithm's function has no such form.
+        """
+        theta, function = self._heard.get("theta"), self.model.algorithm.function(self.state)
+        if theta is None or not len(theta) or function is None:
             return None
         blend(self._blend, inputs.z, function.weights)
-        theirs = rows.reshape(len(rows), -1) @ self._blend.ravel()
+        theirs = theta.reshape(len(theta), -1) @ self._blend.ravel()
         apart = theirs - y_hat
         return float(apart @ apart) / len(apart)
 
     def learn(self, x: Floats, y: float) -> float:
-        """Learn a sample without neighbors; give what was said before."""
+        """Learn a sample without neighbors; return the prediction made before."""
         inputs, prediction = self.look(x)
         self.merge(self.local_step(inputs, prediction, np.array([y]))[1], ())
         return float(prediction.y_hat[0])
 
     def local_step(self, inputs: Inputs, prediction: Prediction, y: Floats) -> tuple[Any, Any]:
-        """Learn a sample that was looked at; give the state and the message."""
+        """Learn a sample, given what `look` returned; return the state and the message."""
         algorithm = self.model.algorithm
         self.state, message = algorithm.local_step(self.state, inputs, y, prediction, self.net)
         return self.state, message
 
     def idle_step(self) -> Any:
-        """Go without a sample; give the message, or None where the algorithm cannot."""
+        """Step without a sample; return the message, or None if the algorithm cannot."""
         found = self.model.algorithm.idle_step(self.state, self.net)
         if found is None:
             return None
@@ -125,23 +123,29 @@ class LocalLearner:
         return message
 
     def merge(self, message: Any, heard: Sequence[Offer | None]) -> None:
-        """Take in one offer of each neighbor, in their order; None where nothing is known yet."""
-        algorithm, known = self.model.algorithm, [offer for offer in heard if offer is not None]
+        """End the step of this message with one offer from each neighbor, in their order.
+
+        None stands for a neighbor from whom nothing was heard yet.
+        """
+        known = [offer for offer in heard if offer is not None]
+        ends, no_edges = np.array([0, len(known)], dtype=np.int64), np.empty(0, dtype=np.int64)
+        weight = self._metropolis(known)
+        wires = Wires(ends, np.arange(len(known)), weight, no_edges, self.net.degree, 1)
         fields = []
         for field in message._fields:
             how, own = self._exchange[field], np.ascontiguousarray(getattr(message, field))
             if how == "edge":
                 fields.append(_by_edge(field, own, heard))
             else:
-                fields.append(self._delivered(how, self._stacked(field, own, known), own, known))
-        self.state = algorithm.merge(self.state, type(message)(*fields), self.net)
+                fields.append(delivered(how, self._rows(field, own, known), own, wires))
+        self.state = self.model.algorithm.merge(self.state, type(message)(*fields), self.net)
 
     def amend(self, gaps: Mapping[str, Array]) -> None:
-        """Let the state have heard these gaps, too."""
+        """Change the state as if these gaps had been heard, too."""
         self.state = self.model.algorithm.amend(self.state, gaps, self.net)
 
     def rewire(self, before: Sequence[str], after: Sequence[str]) -> None:
-        """Have other neighbors: what the state keeps of each goes with its name."""
+        """Have other neighbors; what the state keeps of a neighbor moves with its name."""
         for field in self.model.algorithm.by_edge:
             rows: Array = getattr(self.state, field)
             fresh = np.zeros((len(after), *rows.shape[1:]), dtype=rows.dtype)
@@ -151,32 +155,27 @@ class LocalLearner:
             self.state = self.state._replace(**{field: fresh})
         self.net = _net(len(after))
         if not after:
-            self._rows = {}
+            self._heard = {}
 
-    def _stacked(self, field: str, own: Array, known: Sequence[Offer]) -> Array:
+    def _rows(self, field: str, own: Array, known: Sequence[Offer]) -> Array:
+        """Collect a field of all offers, one row each; without any, some row that is not read."""
+        if not known:
+            self._heard.pop(field, None)
+            return own
         shape = (len(known), *own.shape[1:])
-        rows = self._rows.get(field)
+        rows = self._heard.get(field)
         if rows is None or rows.shape != shape:
-            rows = self._rows[field] = np.empty(shape, dtype=own.dtype)
+            rows = self._heard[field] = np.empty(shape, dtype=own.dtype)
         for i, offer in enumerate(known):
             rows[i] = offer.fields[field][0]
         return rows
 
-    def _delivered(self, how: Delivery, rows: Array, own: Array, known: Sequence[Offer]) -> Array:
-        indptr, indices = _wires(len(rows))
+    def _metropolis(self, known: Sequence[Offer]) -> Floats:
+        """Return the Metropolis weight of each offer; empty if the algorithm needs none."""
+        if not self._is_weighted:
+            return np.empty(0)
         degrees = np.array([float(offer.degree) for offer in known])
-        weight = 1 / (1 + np.maximum(degrees, self.net.degree[0]))  # as Graph.metropolis
-        wires = Wires(indptr, indices, weight, NO_EDGES, self.net.degree, 1)
-        return delivered(how, rows, own, wires)
-
-
-NO_EDGES = np.empty(0, dtype=np.int64)
-
-
-@lru_cache(maxsize=64)
-def _wires(degree: int) -> tuple[Ints, Ints]:
-    """Edges of one learner, in CSR form."""
-    return np.array([0, degree], dtype=np.int64), np.arange(degree)
+        return metropolis_weights(self.net.degree, degrees)
 
 
 def _net(degree: int) -> Net:
@@ -185,6 +184,7 @@ def _net(degree: int) -> Net:
 
 
 def _by_edge(field: str, own: Array, heard: Sequence[Offer | None]) -> Array:
+    """Collect a field of all offers, one row per neighbor; zeros where nothing was heard yet."""
     rows = np.zeros((len(heard), *own.shape[1:]), dtype=own.dtype)
     for i, offer in enumerate(heard):
         if offer is not None:

@@ -1,4 +1,4 @@
-"""What a node measures of itself while it runs."""
+"""What a learner measures of itself and of its edges while it runs."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,45 +12,48 @@ class Mean:
     total: float = 0.0
 
     def add(self, value: float) -> None:
-        """Count a value in."""
+        """Include a value."""
         self.n += 1
         self.total += value
 
     @property
     def value(self) -> float | None:
-        """None before the first."""
+        """The mean; None before the first value."""
         return self.total / self.n if self.n else None
 
 
 @dataclass
 class EdgeMeasures:
-    """Of one neighbor."""
+    """Measures of the edge to one neighbor, since this process started."""
 
     is_open: bool = False
     epoch: tuple[int, int] = (0, 0)  # own number, the neighbor's
-    n_exchanged: int = 0  # pairs of messages, in all epochs
-    n_asked: int = 0  # for what did not come
-    n_epochs: int = 0
-    last_heard: float | None = None  # in the clock of `Protocol.handle`
+    n_exchanged: int = 0  # completed exchanges, in all epochs
+    n_asked: int = 0  # requests for an offer that had not come
+    n_epochs: int = 0  # times that the edge was opened
+    last_heard: float | None = None  # time, by the clock that `Protocol.handle` is given
 
 
 @dataclass
 class Measures:
-    """Of a learner, in scaled units, since it was first started but for edges and refusals."""
+    """Measures of a learner, in scaled units.
 
-    errors: Mean = field(default_factory=Mean)
-    errors_alone: Mean = field(default_factory=Mean)
-    errors_last_value: Mean = field(default_factory=Mean)
-    gaps: Mean = field(default_factory=Mean)
-    n_rounds: int = 0
+    Checkpoints keep them, except for ``refused`` and ``edges``, which begin with the process.
+    """
+
+    errors: Mean = field(default_factory=Mean)  # squared, of the predictions
+    errors_alone: Mean = field(default_factory=Mean)  # of the same learner without neighbors
+    errors_last_value: Mean = field(default_factory=Mean)  # of predicting the previous label
+    gaps: Mean = field(default_factory=Mean)  # squared distances to the neighbors' predictions
+    n_rounds: int = 0  # steps, with and without a sample
     n_waited: int = 0  # rounds that ended by time-out
     n_idle: int = 0  # steps without a sample
-    refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # (neighbor, reason)
-    edges: dict[str, EdgeMeasures] = field(default_factory=dict)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)  # by (peer, reason)
+    edges: dict[str, EdgeMeasures] = field(default_factory=dict)  # by neighbor
     last_label: float = 0.0
 
     def judge(self, y: float, y_hat: float, gap: float | None) -> None:
-        """Count in what was said of a label, and how far from what neighbors would have said."""
+        """Record a prediction of a label, and its squared distance to the neighbors' ones."""
         self.errors.add((y_hat - y) ** 2)
         self.errors_last_value.add((self.last_label - y) ** 2)
         self.last_label = y
@@ -59,7 +62,7 @@ class Measures:
 
     @property
     def n_learned(self) -> int:
-        """Samples."""
+        """Number of samples learned."""
         return self.errors.n
 
     @property
@@ -69,27 +72,27 @@ class Measures:
 
     @property
     def mse_alone(self) -> float | None:
-        """Of the same learner without neighbors; None where it is not measured."""
+        """The same of a learner without neighbors; None if it is not measured."""
         return self.errors_alone.value
 
     @property
     def mse_last_value(self) -> float | None:
-        """Of the previous label."""
+        """The same of predicting the previous label."""
         return self.errors_last_value.value
 
     @property
     def neighbor_gap(self) -> float | None:
-        """Mean squared distance between own and neighbors' predictions, kernels weighed as here."""
+        """Mean squared distance between own and neighbors' predictions, with our kernel weights."""
         return self.gaps.value
 
     def saved(self) -> dict[str, list[float]]:
-        """What a checkpoint keeps."""
+        """Return what a checkpoint keeps, ready for JSON."""
         means = {name: [mean.n, mean.total] for name, mean in self._means().items()}
         counts: list[float] = [self.n_rounds, self.n_waited, self.n_idle]
         return {**means, "counts": counts, "last": [self.last_label]}
 
     def restore(self, saved: dict[str, list[float]]) -> None:
-        """Go on from there."""
+        """Continue from what `saved` returned."""
         for name, mean in self._means().items():
             mean.n, mean.total = int(saved[name][0]), float(saved[name][1])
         self.last_label = float(saved["last"][0])

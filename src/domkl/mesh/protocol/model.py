@@ -1,4 +1,4 @@
-"""The agreed model: what all learners of a mesh must have in common, and its fingerprint."""
+"""The model: what all learners of a mesh must have in common, and its fingerprint."""
 
 import hashlib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from domkl.typing import Floats
 
 @dataclass(frozen=True)
 class Range:
-    """The declared range of an input or of the target; it is scaled to [0, 1]."""
+    """The declared range of an input or of the target, which is scaled to [0, 1]."""
 
     name: str
     low: float
@@ -33,7 +33,7 @@ class Range:
 
 
 class Scaled(NamedTuple):
-    """Values on [0, 1], and how many were outside of their ranges."""
+    """Values scaled to [0, 1], and how many of them were outside of their ranges."""
 
     values: Floats
     n_outside: int
@@ -41,13 +41,13 @@ class Scaled(NamedTuple):
 
 @dataclass(frozen=True)
 class Model:
-    """Algorithm, features, ranges and number type: equal at every learner, or no exchange.
+    """Algorithm, features, ranges and number type. Learners with different models do not exchange.
 
     Parameters
     ----------
     outside : "clip" or "refuse"
-        What to do with a value outside of its range: move it to the end that is nearer, and count
-        it, or raise DataError.
+        What to do with a value outside of its range: clip it to the range and count it, or raise
+        DataError.
     """
 
     algorithm: Algorithm
@@ -73,7 +73,7 @@ class Model:
 
     @cached_property
     def parts(self) -> Mapping[str, str]:
-        """What must be equal, by name, as text: so that a difference can be told."""
+        """All that must be equal, as text by name, so that a difference can be reported."""
         algorithm: Any = self.algorithm
         parameters = {each.name: repr(getattr(algorithm, each.name)) for each in fields(algorithm)}
         ranges = "; ".join(f"{r.name} {r.low!r} {r.high!r}" for r in self.inputs)
@@ -90,12 +90,12 @@ class Model:
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """16 bytes: two models agree if and only if these do."""
+        """A hash of 16 bytes of `parts`; two models are equal if these are."""
         text = "\n".join(f"{name} = {value}" for name, value in self.parts.items())
         return hashlib.sha256(b"domkl-mesh-1\n" + text.encode()).digest()[:16]
 
     def difference(self, parts: Mapping[str, str]) -> str:
-        """Tell what another's parts have otherwise; empty where nothing differs."""
+        """Describe how another model's parts differ from ours; empty if they do not."""
         names = [*self.parts, *(name for name in parts if name not in self.parts)]
         return ", ".join(
             f"{name} is {parts.get(name, 'absent')} there and {self.parts.get(name, 'absent')} here"
@@ -104,19 +104,19 @@ class Model:
         )
 
     def scaled_inputs(self, x: Floats) -> Scaled:
-        """Inputs (d,) in their own units, scaled."""
+        """Scale inputs (d,) from their own units."""
         return self._scaled(x, self.inputs, self._input_bounds)
 
     def scaled_target(self, y: float) -> Scaled:
-        """A label, scaled: (1,)."""
+        """Scale a label from its own unit, to (1,)."""
         return self._scaled(np.array([y]), (self.target,), self._target_bounds)
 
     def target_of(self, y_hat: float) -> float:
-        """A scaled prediction in the target's own units."""
+        """Convert a scaled prediction to the target's own unit."""
         return self.target.low + y_hat * (self.target.high - self.target.low)
 
     def error_of(self, mean_square: float) -> float:
-        """A scaled squared error in the target's own units, squared."""
+        """Convert a scaled squared error to the square of the target's own unit."""
         return mean_square * (self.target.high - self.target.low) ** 2
 
     @cached_property
@@ -134,7 +134,7 @@ class Model:
             raise DataError(f"sample must have {len(ranges)} inputs, got {len(values)}")
         low, high = bounds
         inside = np.minimum(np.maximum(values, low), high)
-        is_outside = inside != values  # NaN is, too
+        is_outside = inside != values  # also true for NaN
         n_outside = np.count_nonzero(is_outside)
         if n_outside and (self.outside == "refuse" or not np.isfinite(values).all()):
             k = int(np.argmax(is_outside if self.outside == "refuse" else ~np.isfinite(values)))

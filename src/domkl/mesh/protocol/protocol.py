@@ -1,17 +1,21 @@
-"""A learner among neighbors: events in, effects out. No I/O, no clock, no randomness.
+"""The protocol of one learner: events in, effects out. No I/O, no clock, no randomness.
+
+The package's docstring explains the states and shows the loop of a driver.
 
 The rules of this file:
 
-- The law is hosted, not changed: a step is predict, local_step, offers to all open edges, merge.
-  *Lockstep* waits between offers and merge until every offer has its counterpart, or for
-  `Timing.round_timeout`; *async* does not wait. That is the only difference of the two.
-- A merge takes in, of each open edge, the counterpart of the offer made in this step (*fresh*), or
-  else the newest that was heard. Gaps of the latter are taken back at once from what sums up gaps:
-  only completed exchanges stay there, each once and at both ends the same (edge.py).
-- An exchange completed between steps goes there directly.
-- A neighbor that made a round wait is not waited for again until it has caught up; one with samples
-  waiting makes haste: those without follow it at once.
-- Nothing that a neighbor sends is trusted: what is not heeded is counted, with its reason.
+- A step calls the algorithm as the simulator does: predict, local_step, offers on all open edges,
+  merge. *Lockstep* waits between offers and merge until each offer has its counterpart, at most
+  `Timing.round_timeout`; *async* does not wait. That is the only difference between the two.
+- A merge takes from each open edge the counterpart of the offer made in this step (a *fresh* pair),
+  or else the newest offer that was heard. The gaps of the latter are subtracted again at once from
+  what accumulates gaps (the duals of ADMM). Only completed exchanges stay in it, each exactly once
+  and with the same pair at both ends (edges.py).
+- The gaps of an exchange that is completed between two steps are added to the state at once.
+- Lockstep does not wait again for a neighbor that made a round time out until it has caught up.
+- A learner with a backlog asks for haste: learners without a sample then answer at once.
+- Nothing that a neighbor sends is trusted. A refused frame is counted with the reason, and has no
+  other effect.
 """
 
 from collections import deque
@@ -22,7 +26,7 @@ import numpy as np
 
 from domkl import checks
 from domkl.errors import DataError
-from domkl.mesh.protocol.edge import Edge, Gaps, Pair, anchored, gaps_of
+from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import (
     Checkpoint,
     Effect,
@@ -33,14 +37,13 @@ from domkl.mesh.protocol.events import (
     Predicted,
     Received,
     Sample,
+    Timing,
 )
 from domkl.mesh.protocol.learner import LocalLearner
-from domkl.mesh.protocol.learner import Snapshot as Snapshot
-from domkl.mesh.protocol.links import Links
 from domkl.mesh.protocol.measures import Measures
 from domkl.mesh.protocol.model import Model
-from domkl.mesh.protocol.timing import Timing as Timing
-from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Kind, Offer
+from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer
+from domkl.storage import Parts
 from domkl.typing import Floats
 
 
@@ -51,19 +54,21 @@ class Protocol:
     ----------
     name : str
     model : Model
-        The agreed one.
+        The same at all learners of the mesh.
     neighbors : names, in the order in which sums are taken
-        The simulator's is ascending; with the same order results agree to the bit.
+        The simulator's order is ascending; with the same order results agree to the bit.
     mode : "lockstep" or "async"
     timing : Timing
     incarnation : int
-        Greater at each start of this learner than ever before.
+        Greater at each start of this learner than at any start before.
     checkpoint_every : int
-        Samples between two `Checkpoint` effects.
+        Number of samples between two `Checkpoint` effects.
     measures_alone : bool
-        Run the same learner without neighbors beside, to tell what the neighbors are worth.
-    snapshot : Snapshot, optional
-        To go on from. One without neighbors goes on to the bit; one with rejoins as a new epoch.
+        Whether to run a second learner without neighbors on the same samples, which measures what
+        the neighbors are worth.
+    snapshot : Parts, optional
+        What `snapshot` returned before a restart. A learner without neighbors continues to the bit;
+        one with neighbors resets its duals and begins new epochs.
     """
 
     def __init__(
@@ -77,98 +82,135 @@ class Protocol:
         incarnation: int,
         checkpoint_every: int = 100,
         measures_alone: bool = True,
-        snapshot: Snapshot | None = None,
+        snapshot: Parts | None = None,
     ) -> None:
         self.name, self.model = name, model
         self.mode = checks.choice("mode", mode, ("lockstep", "async"))
         self.timing = timing.check()
         self.checkpoint_every = checks.whole("checkpoint_every", checkpoint_every, 1)
         self.measures = Measures()
-        self.learned = 0
-        self.learner = LocalLearner(model)
-        self.alone = LocalLearner(model) if measures_alone else None
+        self.learned = 0  # number of the last sample that was learned
+        self.learner = LocalLearner(model)  # the algorithm's state
+        self.alone = LocalLearner(model) if measures_alone else None  # the one without neighbors
         if snapshot is not None:
             self._restore(snapshot)
-        self._layout = self.learner.layout()
-        number = checks.whole("incarnation", incarnation, 1)
-        self.links = Links(name, model, self._layout, timing, number, self.measures, owner=self)
-        self.links.set_neighbors(tuple(neighbors))
-        self._queue: deque[Sample] = deque()
-        self._said: Any = None  # the message of the step under way, while it waits
-        self._step, self._stepped = 0, -np.inf  # number and time of the last step
-        self._is_following = False  # the last step had no sample
-        self._started: float | None = None
-        self._saved = self.learned
+        number, layout = checks.whole("incarnation", incarnation, 1), self.learner.layout()
+        self.edges = Edges(name, model, layout, timing, number, self.measures)
+        self.edges.set_neighbors(tuple(neighbors))
+        self._queue: deque[Sample] = deque()  # samples that are not learned yet
+        self._message: Any = None  # of the step that is under way; None between steps
+        self._step = 0  # number of the last step, with or without a sample
+        self._step_time = -np.inf  # when it began
+        self._is_following = False  # whether it had no sample
+        self._start_time: float | None = None  # of the first event
+        self._last_checkpoint = self.learned  # number of the sample
 
     @property
     def n_queued(self) -> int:
-        """Samples handed over and not yet learned."""
+        """Number of samples that are not learned yet."""
         return len(self._queue)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a round is under way."""
-        return self._said is not None
+        """Whether a step is under way and waits for offers."""
+        return self._message is not None
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """Take an event at a time; give what is to be done, in order."""
-        if self._started is None:
-            self._started = now
+        """Take an event; return the effects that the driver must carry out, in order.
+
+        ``now`` is the time in seconds, by any clock that does not go back.
+        """
+        if self._start_time is None:
+            self._start_time = now
         if isinstance(event, Received):
-            self.links.receive(event.peer, event.data, now)
+            self.edges.receive(event.peer, event.data, now)
         elif isinstance(event, Sample):
-            self._take(event)
+            self._enqueue(event)
         elif isinstance(event, (PeerUp, PeerDown)):
-            self.links.link(event.peer, isinstance(event, PeerUp), now)
+            self.edges.set_connected(event.peer, isinstance(event, PeerUp), now)
         elif isinstance(event, Neighbors):
-            self.links.set_neighbors(event.names)
+            self.edges.set_neighbors(event.names)
         else:
-            self.links.tick(now)
+            self.edges.tick(now)
+        self._apply_changes()
         self._advance(now)
-        return self._effects()
+        return self._take_effects()
 
     def predict(self, x: Floats) -> float:
-        """Predict the label of a scaled input (d,), and change nothing."""
+        """Predict the label of a scaled input (d,); this changes nothing."""
         return float(self.learner.look(x)[1].y_hat[0])
 
     def deviation(self, x: Floats) -> float | None:
-        """Its standard deviation, where the algorithm has one."""
+        """Return the standard deviation of `predict`; None if the algorithm has none."""
         return self.learner.deviation(x)
 
     def leave(self) -> list[Effect]:
-        """Say goodbye to all neighbors, and have none."""
-        self.links.set_neighbors(())
-        if self._said is not None:
+        """Say goodbye to all neighbors and end the step under way; return the effects."""
+        self.edges.set_neighbors(())
+        self._apply_changes()
+        if self._message is not None:
             self._merge()
-        return self._effects()
+        return self._take_effects()
 
-    def snapshot(self) -> Snapshot:
-        """What to go on from."""
+    def snapshot(self) -> Parts:
+        """Return a copy of all that a restart needs."""
         arrays = {f"state.{f}": v for f, v in self.learner.state._asdict().items()}
         if self.alone is not None:
             arrays |= {f"alone.{f}": v for f, v in self.alone.state._asdict().items()}
         header = {
             "model": dict(self.model.parts),
             "learned": self.learned,
-            "has_neighbors": bool(self.links.opened),
+            "has_neighbors": bool(self.edges.opened),
             "measures": self.measures.saved(),
         }
-        return Snapshot(header, {name: values.copy() for name, values in arrays.items()})
+        return Parts(header, {name: values.copy() for name, values in arrays.items()})
 
-    def _effects(self) -> list[Effect]:
-        out, self.links.out = self.links.out, []
-        return out
+    def _take_effects(self) -> list[Effect]:
+        effects, self.edges.effects = self.edges.effects, []
+        return effects
 
-    def _take(self, sample: Sample) -> None:
+    def _apply_changes(self) -> None:
+        """Bring the learner in step with what happened to its edges."""
+        for change in self.edges.take_changes():
+            if isinstance(change, Completed):
+                self._completed(change.edge, change.pair)
+            elif isinstance(change, Closed):
+                self._amend(change.contribution, -1)
+            else:
+                self._rewired(change.before, change.after)
+
+    def _completed(self, edge: Edge, pair: Pair) -> None:
+        """Keep the pair for the merge of this step, or add its gaps to the state now."""
+        if self._message is not None and edge.own_step == self._step:
+            edge.fresh = pair
+        else:
+            gaps = pair.gaps(self.learner.gap_fields)
+            edge.contribute(gaps)
+            self._amend(gaps, 1)
+
+    def _rewired(self, before: Sequence[str], after: Sequence[str]) -> None:
+        """Have other neighbors; without any, reset what ties the state to the network."""
+        self.learner.rewire(before, after)
+        if not after:
+            self.learner.state = self.model.algorithm.leave(self.learner.state)
+
+    def _amend(self, gaps: Fields, sign: int) -> None:
+        """Add gaps to the algorithm's state, or subtract them."""
+        dtype = self.model.dtype
+        signed = {f: (sign * gap).astype(dtype, copy=False) for f, gap in gaps.items()}
+        if signed:
+            self.learner.amend(signed)
+
+    def _enqueue(self, sample: Sample) -> None:
         last = self._queue[-1].number if self._queue else self.learned
         if sample.number != last + 1:
             raise DataError(f"sample must have number {last + 1}, got {sample.number}")
         self._queue.append(sample)
 
     def _advance(self, now: float) -> None:
-        """Begin and end steps, as long as something can be done."""
+        """Begin and end steps until there is nothing to do but wait."""
         while True:
-            if self._said is not None and not (self._may_merge(now) and self._merge()):
+            if self._message is not None and not (self._may_merge(now) and self._merge()):
                 return
             if self._queue and not self._is_gated(now):
                 self._learn(self._queue.popleft(), now)
@@ -176,17 +218,18 @@ class Protocol:
                 return
 
     def _is_gated(self, now: float) -> bool:
-        """Whether the first round still waits for neighbors."""
-        if self.mode == "async" or self._step > 0 or self._started is None:
+        """Whether the first step must still wait for neighbors."""
+        if self.mode == "async" or self._step > 0 or self._start_time is None:
             return False
-        is_complete = len(self.links.opened) == len(self.links.edges)
-        return not is_complete and now - self._started < self.timing.start_timeout
+        is_complete = len(self.edges.opened) == len(self.edges.by_peer)
+        return not is_complete and now - self._start_time < self.timing.start_timeout
 
     def _learn(self, sample: Sample, now: float) -> None:
+        """Begin a step with a sample."""
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
-        self.links.out.append(Predicted(sample.number, y_hat))
-        self.measures.judge(sample.y, y_hat, self.learner.neighbor_gap(inputs, y_hat))
+        self.edges.effects.append(Predicted(sample.number, y_hat))
+        self.measures.judge(sample.y, y_hat, self.learner.neighbor_distance(inputs, y_hat))
         if self.alone is not None:
             self.measures.errors_alone.add((self.alone.learn(sample.x, sample.y) - sample.y) ** 2)
         self.learned = sample.number
@@ -195,15 +238,15 @@ class Protocol:
         self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
 
     def _follow(self, now: float) -> bool:
-        """Step without a sample, if a neighbor has waited long enough for an offer."""
-        wanted = [edge for edge in self.links.opened if edge.is_wanted]
+        """Begin a step without a sample, if a neighbor has waited long enough for our offer."""
+        wanted = [edge for edge in self.edges.opened if edge.is_wanted]
         if not wanted or self._is_gated(now):
             return False
-        ahead = [edge.ahead for edge in wanted if edge.ahead is not None]
-        haste = max(offer.haste for offer in ahead)
-        is_led = self._is_following and not all(offer.is_idle for offer in ahead)
-        is_lockstep = self.mode == "lockstep"  # then a sample may be under way, everywhere
-        since = min(edge.came for edge in wanted) if is_lockstep else self._stepped
+        offers = [edge.peer_offer for edge in wanted if edge.peer_offer is not None]
+        haste = max(offer.haste for offer in offers)
+        is_led = self._is_following and not all(offer.is_idle for offer in offers)
+        is_lockstep = self.mode == "lockstep"  # then our own sample may still come for this round
+        since = min(edge.offer_came for edge in wanted) if is_lockstep else self._step_time
         if not haste and not is_led and now - since < self.timing.idle_after:
             return False
         message = self.learner.idle_step()
@@ -215,28 +258,21 @@ class Protocol:
         return True
 
     def _offer(self, message: Any, flags: int, now: float) -> None:
-        self._said, self._stepped = message, now
+        """Offer the message of the step that begins to the neighbors."""
+        self._message, self._step_time = message, now
         self._step += 1
         self.measures.n_rounds += 1
-        links, payload = self.links, b""
-        for i, edge in enumerate(links.opened):
-            if edge.is_due:
-                if not payload or self._layout.is_by_edge:
-                    payload = self._layout.pack(message, i, len(links.opened))
-                    own = self._layout.unpack(payload)
-                frame = links.frame(edge, Kind.OFFER, edge.n_done + 1, flags, payload)
-                pair = edge.offer(own, frame, self._step)
-                links.offered(edge, frame, now)
-                if pair is not None:
-                    self.completed(edge, pair)
+        self.edges.offer(message, flags, self._step, now)
+        self._apply_changes()
 
     def _may_merge(self, now: float) -> bool:
+        """Whether the step under way can end; after the time-out it can, whoever is missing."""
         if self.mode == "async":
             return True
-        missing = [e for e in self.links.opened if e.own is not None and not e.is_lagging]
+        missing = [e for e in self.edges.opened if e.is_awaited and not e.is_lagging]
         if not missing:
             return True
-        if now - self._stepped < self.timing.round_timeout:
+        if now - self._step_time < self.timing.round_timeout:
             return False
         self.measures.n_waited += 1
         for edge in missing:
@@ -244,49 +280,25 @@ class Protocol:
         return True
 
     def _merge(self) -> bool:
-        message, opened, fields = self._said, self.links.opened, self.learner.gap_fields
-        self._said = None
+        """End the step under way; return whether the next one may begin at once."""
+        message, opened, fields = self._message, self.edges.opened, self.learner.gap_fields
+        self._message = None
         own = Offer(0, {f: getattr(message, f) for f in fields})
-        heard = [e.fresh.theirs if e.fresh else anchored(e, own.fields) for e in opened]
+        heard = [edge.to_merge(own.fields) for edge in opened]
         self.learner.merge(message, heard)
-        for edge, theirs in zip(opened, heard, strict=True) if fields else ():
+        for edge, theirs in zip(opened, heard, strict=True):
             if edge.fresh is not None:
-                edge.note(gaps_of(edge.fresh, fields))
+                edge.contribute(edge.fresh.gaps(fields))
+                edge.fresh = None
             elif theirs is not None:
-                self._amend(gaps_of(Pair(own, theirs), fields), -1)
-        for edge in opened:
-            edge.fresh = None
-        if self.learned - self._saved < self.checkpoint_every:
+                self._amend(Pair(own, theirs).gaps(fields), -1)
+        if self.learned - self._last_checkpoint < self.checkpoint_every:
             return True
-        self._saved = self.learned
-        self.links.out.append(Checkpoint(self.learned))
-        return False  # nothing more in this call: the snapshot must be of this very sample
+        self._last_checkpoint = self.learned
+        self.edges.effects.append(Checkpoint(self.learned))
+        return False  # the driver takes the snapshot before anything else happens
 
-    def completed(self, edge: Edge, pair: Pair) -> None:
-        """Keep the pair for the merge of this step, or take it in now."""
-        if self._said is not None and edge.step == self._step:
-            edge.fresh = pair
-        elif self.learner.gap_fields:
-            gaps = gaps_of(pair, self.learner.gap_fields)
-            edge.note(gaps)
-            self._amend(gaps, 1)
-
-    def untied(self, ledger: Gaps) -> None:
-        """Take back what went into the state by an edge."""
-        if ledger:
-            self._amend(ledger, -1)
-
-    def rewired(self, before: Sequence[str], after: Sequence[str]) -> None:
-        """Have other neighbors; without any, nothing ties the state, not even what was rounded."""
-        self.learner.rewire(before, after)
-        if not after:
-            self.learner.state = self.model.algorithm.leave(self.learner.state)
-
-    def _amend(self, gaps: Gaps, sign: int) -> None:
-        dtype = self.model.dtype
-        self.learner.amend({f: (sign * gap).astype(dtype, copy=False) for f, gap in gaps.items()})
-
-    def _restore(self, snapshot: Snapshot) -> None:
+    def _restore(self, snapshot: Parts) -> None:
         header, arrays = snapshot
         difference = self.model.difference(header["model"])
         if difference:

@@ -1,20 +1,25 @@
-"""Frames ↔ bytes: versioned, length-limited, total: any bytes decode or raise WireError.
+"""The wire format: frames to bytes and back.
+
+The format has a version and limits on every length. Any bytes either decode or raise WireError.
 
 A frame is a header, the sender's name and a payload, little-endian throughout:
 
     magic "dk" | version | kind | fingerprint (16) | from_epoch | to_epoch | round | flags |
     length of the name | length of the payload | name | zeros to a multiple of 8 | payload
 
-``from_epoch`` is the sender's number for this edge, ``to_epoch`` the receiver's as the sender knows
-it; both together are the edge's epoch. What is in the payload depends on the kind:
+``from_epoch`` is the sender's number for this edge, and ``to_epoch`` the receiver's as the sender
+knows it; both together are the edge's epoch. The payload depends on the kind:
 
-    HELLO   the parts of the sender's model as JSON; flag 1: its end of the edge is open
-    OFFER   the sender's number of neighbors, then its message, as `Layout` says; flag 2: it had no
-            sample; from flag 16 on, a number: there are more samples waiting, so many steps away
-    ASK     nothing: send offer ``round`` again
-    ALIVE   nothing
-    REFUSE  why, as text
-    BYE     nothing: the sender leaves
+    HELLO   greets: the parts of the sender's model as JSON
+    OFFER   the sender's number of neighbors, then its message, in the order of `Layout`
+    ASK     asks for offer ``round`` again; no payload
+    ALIVE   a sign of life; no payload
+    REFUSE  says why the sender refuses to exchange, as text
+    BYE     the sender leaves; no payload
+
+Flags of a HELLO: bit 0 (`OPEN`), the sender's end of the edge is open. Flags of an OFFER: bit 1
+(`IDLE`), the sender had no sample; bits 4 to 7 (`HASTE`), the number of hops left over which
+learners without a sample answer at once, because a learner has a backlog.
 """
 
 import json
@@ -34,18 +39,19 @@ from domkl.typing import Array
 
 MAGIC, VERSION = b"dk", 1
 HEADER = struct.Struct("<2sBB16sQQQBBI")
-#: of anything but an offer, whose length the model says
+#: longest payload of anything but an offer, whose length follows from the model
 MAX_TEXT = 16_384
+#: longest name, in bytes
 MAX_NAME = 63
-#: largest number of a message's field; a scaled function is of the order of 1
+#: largest absolute value in an offer; scaled functions are of the order of 1
 MAX_SIZE = 1e6
-#: of accumulated losses
+#: the same for accumulated losses
 MAX_LOSS = 1e15
 DEGREE = struct.Struct("<Q")
 OPEN, IDLE = 1, 2  # flags
-#: of an offer, above the flags: for so many steps from one learner to the next, answer at once
+#: haste is stored in the flags as a multiple of HASTE; MOST_HASTE is the largest number of hops
 HASTE, MOST_HASTE = 16, 15
-#: after a name of so many bytes: numbers in the payload lie where processors like them
+#: padding after a name of n bytes, so that the payload is aligned to 8 bytes
 PADS = [bytes(-(HEADER.size + n) % 8) for n in range(256)]
 
 
@@ -64,7 +70,7 @@ KINDS = {int(kind): kind for kind in Kind}
 
 
 class Frame(NamedTuple):
-    """A frame, decoded; the payload is not looked into yet."""
+    """A decoded frame; its payload is not checked yet."""
 
     kind: Kind
     fingerprint: bytes
@@ -75,9 +81,14 @@ class Frame(NamedTuple):
     flags: int = 0
     payload: bytes | memoryview = b""
 
+    @property
+    def epoch(self) -> tuple[int, int]:
+        """The sender's number and the receiver's."""
+        return self.from_epoch, self.to_epoch
+
 
 def encode(frame: Frame) -> bytes:
-    """Give a frame as bytes."""
+    """Return a frame as bytes."""
     name = frame.sender.encode()
     numbers = frame.from_epoch, frame.to_epoch, frame.round, frame.flags
     lengths = len(name), len(frame.payload)
@@ -86,7 +97,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(data: bytes, max_payload: int) -> Frame:
-    """Read what `encode` wrote; WireError for whatever else."""
+    """Read what `encode` wrote; anything else raises WireError."""
     if len(data) < HEADER.size:
         raise WireError(f"frame must have at least {HEADER.size} bytes, got {len(data)}")
     magic, version, kind, fingerprint, *numbers, n_name, n_payload = HEADER.unpack_from(data)
@@ -112,12 +123,12 @@ def decode(data: bytes, max_payload: int) -> Frame:
 
 
 def encode_parts(parts: Mapping[str, str]) -> bytes:
-    """A model's parts as the payload of a HELLO; what is too long is cut."""
+    """Return a model's parts as the payload of a HELLO, with long values cut."""
     return json.dumps({name: value[:200] for name, value in parts.items()}).encode()
 
 
 def decode_parts(payload: bytes | memoryview) -> dict[str, str]:
-    """Read them; a peer's texts are cut and stripped of what could garble a log."""
+    """Read a peer's parts; texts are cut, and control characters replaced, for the log."""
     try:
         found = json.loads(bytes(payload))
     except (ValueError, RecursionError):
@@ -128,47 +139,51 @@ def decode_parts(payload: bytes | memoryview) -> dict[str, str]:
 
 
 def decode_text(payload: bytes | memoryview) -> str:
-    """A peer's words, fit for a log."""
+    """Read a peer's text, cut and without control characters, for the log."""
     return printable(bytes(payload).decode(errors="replace"))[:500]
 
 
 def printable(text: str) -> str:
-    """Without control characters."""
+    """Replace control characters by question marks."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-class Offer(NamedTuple):
-    """A message of one learner to one neighbor, and how many neighbors it has."""
+#: arrays by the name of a message's field
+Fields = dict[str, NDArray[Any]]
 
-    degree: int
-    fields: dict[str, NDArray[Any]]  # each with one row
-    is_idle: bool = False
-    haste: int = 0
+
+class Offer(NamedTuple):
+    """A message from one learner to one neighbor."""
+
+    degree: int  # number of the sender's neighbors
+    fields: Fields  # each with one row
+    is_idle: bool = False  # the sender had no sample
+    haste: int = 0  # hops left over which to answer at once
 
 
 class Layout:
-    """How a message of this algorithm lies in the payload of an offer."""
+    """Where each field of an algorithm's message stands in the payload of an offer."""
 
     def __init__(self, algorithm: Algorithm, example: Any) -> None:
-        """Take sizes from a message, whatever its number of rows."""
+        """Take the sizes from an example of a message."""
         self._by_edge = {f for f, how in algorithm.exchange.items() if how == "edge"}
         self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
         self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
         self._limits = {f: MAX_LOSS if f == "loss" else MAX_SIZE for f in example._fields}
-        self._places, at = [], DEGREE.size  # (field, dtype, size, offset, shape)
+        self._entries, at = [], DEGREE.size  # (field, dtype, size, offset, shape)
         for field, shape in self._shapes.items():
             dtype, size = self._dtypes[field], math.prod(shape)
-            self._places.append((field, dtype, size, at, (1, *shape)))
+            self._entries.append((field, dtype, size, at, (1, *shape)))
             at += size * dtype.itemsize
         self.n_bytes = at
 
     @property
     def is_by_edge(self) -> bool:
-        """Whether neighbors are told different things."""
+        """Whether each neighbor gets a message of its own."""
         return bool(self._by_edge)
 
     def pack(self, message: Any, edge: int, degree: int) -> bytes:
-        """Give what the neighbor at this edge shall hear."""
+        """Return the payload for the neighbor at this position among the open edges."""
         parts = [DEGREE.pack(degree)]
         for field in self._shapes:
             rows: Array = getattr(message, field)
@@ -177,15 +192,15 @@ class Layout:
         return b"".join(parts)
 
     def unpack(self, payload: bytes | memoryview) -> Offer:
-        """Read an offer of one's own, or one that `heard` looks through."""
+        """Read a payload without checking it."""
         fields = {
             field: np.frombuffer(payload, dtype, size, at).reshape(shape)
-            for field, dtype, size, at, shape in self._places
+            for field, dtype, size, at, shape in self._entries
         }
         return Offer(DEGREE.unpack_from(payload)[0], fields)
 
     def heard(self, frame: Frame) -> Offer:
-        """Read a neighbor's offer; refuse wrong sizes, what is not finite, and absurd norms."""
+        """Read a neighbor's offer; raise WireError if its size or a number is out of bounds."""
         if len(frame.payload) != self.n_bytes:
             raise WireError(f"offer must have {self.n_bytes} bytes, got {len(frame.payload)}")
         offer = self.unpack(frame.payload)

@@ -1,17 +1,19 @@
-"""Many learners in virtual time: the protocol under loss, delay, cuts and crashes, from a seed.
+"""A virtual network: many learners in virtual time, with lost frames, cuts and crashes.
 
-Nothing waits here and nothing is random but by the generator given, so a schedule of faults that
-breaks something can be run again, to the bit. Users may test their own algorithms with it.
+Nothing waits for a clock, and all randomness comes from the generator given. So a run in which
+something breaks can be repeated to the bit.
 """
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, Literal
 
 import numpy as np
 
+from domkl.graphs.graph import Graph
 from domkl.mesh.protocol.events import (
     Alarm,
     Checkpoint,
@@ -25,54 +27,58 @@ from domkl.mesh.protocol.events import (
     Sample,
     Send,
     Tick,
+    Timing,
 )
 from domkl.mesh.protocol.model import Model
-from domkl.mesh.protocol.protocol import Protocol, Snapshot, Timing
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.storage import Parts
 from domkl.typing import Floats
 
+#: seconds between two ticks of a learner
 TICK = 0.05
-#: frames that a stopped learner's socket holds, as the kernel's buffers do
-HELD = 64
+#: when the first sample arrives, in seconds
+FIRST_SAMPLE = 1.0
+#: frames that wait for a suspended learner, as in its socket buffers; more are lost
+BUFFER = 64
 
 
 @dataclass(frozen=True)
-class Weather:
-    """What the network does to every frame: probabilities, and seconds."""
+class Conditions:
+    """What the network does to each frame: probabilities, and seconds."""
 
     loss: float = 0.0
-    doubling: float = 0.0
+    duplication: float = 0.0
     latency: float = 0.002
-    jitter: float = 0.0  # mean of an exponential delay; frames overtake each other
+    jitter: float = 0.0  # mean of an exponential delay, by which frames overtake each other
 
-    def moments(self, generator: np.random.Generator) -> list[float]:
-        """Delays after which a frame arrives: none, one or two."""
-        n_copies = 1 + (self.doubling > 0 and generator.random() < self.doubling)
-        arrive = [self.loss == 0 or generator.random() >= self.loss for _ in range(n_copies)]
+    def delays(self, generator: np.random.Generator) -> list[float]:
+        """Draw after how many seconds a frame arrives: never, once or twice."""
+        n_copies = 1 + (self.duplication > 0 and generator.random() < self.duplication)
+        arrives = [self.loss == 0 or generator.random() >= self.loss for _ in range(n_copies)]
         return [
             self.latency + (generator.exponential(self.jitter) if self.jitter else 0.0)
-            for is_there in arrive
+            for is_there in arrives
             if is_there
         ]
 
 
 @dataclass
-class Place:
-    """A learner's machine: its process, if it runs, and its disk."""
+class Machine:
+    """A learner's machine: its process, its disk and its sensor."""
 
     name: str
     neighbors: tuple[str, ...]
-    incarnation: int = 0
-    protocol: Protocol | None = None
-    disk: Snapshot | None = None
-    is_stopped: bool = False  # the process is there and does nothing
-    held: list[tuple[str, bytes]] = field(default_factory=list)
-    n_arrived: int = 0  # samples that its sensor has given, all on disk
-    predictions: dict[int, float] = field(default_factory=dict)
-    alarms: list[Alarm] = field(default_factory=list)
+    incarnation: int = 0  # number of starts
+    protocol: Protocol | None = None  # None while it is crashed
+    disk: Parts | None = None  # the last checkpoint
+    is_suspended: bool = False
+    buffer: list[Received] = field(default_factory=list)  # frames that came while suspended
+    n_arrived: int = 0  # samples that the sensor has stored, which survive a crash
+    predictions: dict[int, float] = field(default_factory=dict)  # by number of the sample
 
 
-class World:
-    """Places, their streams, and the network between them.
+class VirtualNetwork:
+    """Machines, their samples, and the network between them.
 
     Parameters
     ----------
@@ -85,11 +91,18 @@ class World:
         As of `Protocol`.
     period : float
         Seconds between two samples of a learner.
-    weather : Weather
+    conditions : Conditions
     generator : np.random.Generator
-        For the weather.
-    host : type
-        The protocol, or a variation of it to compare with.
+        Draws what happens to frames.
+    protocol : type
+        `Protocol`, or a variant of it to compare with.
+
+    Attributes
+    ----------
+    machines : name → Machine
+    now : float
+        Virtual time in seconds.
+    alarms : list of (time, name, Alarm)
     """
 
     def __init__(
@@ -103,186 +116,210 @@ class World:
         timing: Timing = Timing(),  # noqa: B008  a NamedTuple of numbers
         checkpoint_every: int = 10,
         period: float = 0.1,
-        weather: Weather = Weather(),  # noqa: B008  frozen
+        conditions: Conditions = Conditions(),  # noqa: B008  frozen
         generator: np.random.Generator | None = None,
-        host: type[Protocol] = Protocol,
+        protocol: type[Protocol] = Protocol,
     ) -> None:
-        self._host = host
         self.model, self.x, self.y = model, x, y
-        self.weather, self.period = weather, period
-        self._options: dict[str, Any] = {
-            "mode": mode,
-            "timing": timing,
-            "checkpoint_every": checkpoint_every,
-            "measures_alone": False,
-        }
+        self.conditions, self.period = conditions, period
+        self._make_protocol = partial(
+            protocol,
+            mode=mode,
+            timing=timing,
+            checkpoint_every=checkpoint_every,
+            measures_alone=False,
+        )
         self._generator = generator or np.random.default_rng(0)
-        self.places = {name: Place(name, tuple(near)) for name, near in neighbors.items()}
-        self.order = {name: k for k, name in enumerate(self.places)}
-        self.cuts: set[frozenset[str]] = set()
+        self.machines = {name: Machine(name, tuple(near)) for name, near in neighbors.items()}
+        self._column = {name: k for k, name in enumerate(self.machines)}  # of x and y
+        self._cuts: set[frozenset[str]] = set()
+        self.alarms: list[tuple[float, str, Alarm]] = []
         self.now = 0.0
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []  # a heap, by time and order
         self._count = count()
-        for name in self.places:
-            self.at(0.0, lambda name=name: self.start(name))  # type: ignore[misc]
-            self.at(0.0, lambda name=name: self._beat(name))  # type: ignore[misc]
+        for name in self.machines:
+            self.at(0.0, partial(self.start, name))
+            self.at(0.0, partial(self._tick, name))
         for t in range(len(y)):
-            for name in self.places:
-                self.at(1 + t * period, lambda name=name: self._sense(name))  # type: ignore[misc]
+            for name in self.machines:
+                self.at(FIRST_SAMPLE + t * period, partial(self._sense, name))
 
     def at(self, moment: float, action: Callable[[], None]) -> None:
-        """Do something at a time; what is for the same time is done in the order of asking."""
-        heapq.heappush(self._heap, (moment, next(self._count), action))
+        """Call something at a time; calls for the same time happen in the order of asking."""
+        heapq.heappush(self._agenda, (moment, next(self._count), action))
 
     def run(self, until: float) -> None:
-        """Let time pass."""
-        while self._heap and self._heap[0][0] <= until:
-            self.now, _, action = heapq.heappop(self._heap)
+        """Let time pass until then."""
+        while self._agenda and self._agenda[0][0] <= until:
+            self.now, _, action = heapq.heappop(self._agenda)
             action()
         self.now = until
 
+    def settle(self, seconds: float) -> None:
+        """Let time pass in which nobody begins a step without a sample, and exchanges complete."""
+        for protocol in self.protocols():
+            protocol.timing = protocol.timing._replace(idle_after=np.inf)
+        self.run(self.now + seconds)
+
     def start(self, name: str) -> None:
-        """Start a learner, from its disk if it ran before."""
-        place = self.places[name]
-        place.incarnation += 1
-        place.protocol = self._host(
+        """Start a learner, from its disk if there is a checkpoint."""
+        machine = self.machines[name]
+        machine.incarnation += 1
+        machine.protocol = self._make_protocol(
             name,
             self.model,
-            place.neighbors,
-            incarnation=place.incarnation,
-            snapshot=place.disk,
-            **self._options,
+            machine.neighbors,
+            incarnation=machine.incarnation,
+            snapshot=machine.disk,
         )
-        place.is_stopped = False
-        for other in place.neighbors:
-            if self._is_reachable(name, other):
-                self._tell(name, PeerUp(other))
-                self._tell(other, PeerUp(name))
+        machine.is_suspended = False
+        for other in machine.neighbors:
+            self._connect(name, other)
         self._feed(name)
 
     def crash(self, name: str) -> None:
-        """Kill a learner; its disk stays, and its neighbors' kernels notice."""
-        place = self.places[name]
-        place.protocol, place.held = None, []
-        for other in place.neighbors:
+        """Kill a learner's process; its disk stays, and its neighbors lose the connection."""
+        machine = self.machines[name]
+        machine.protocol, machine.buffer = None, []
+        for other in machine.neighbors:
             if self._is_reachable(name, other):
                 self._tell(other, PeerDown(name))
 
-    def stop(self, name: str) -> None:
-        """Let a learner stand still, as SIGSTOP does: nobody is told."""
-        self.places[name].is_stopped = True
+    def suspend(self, name: str) -> None:
+        """Suspend a learner's process, as SIGSTOP does: nobody is told."""
+        self.machines[name].is_suspended = True
 
     def resume(self, name: str) -> None:
-        """Let it go on, with what its sockets held."""
-        place = self.places[name]
-        held, place.held = place.held, []
-        place.is_stopped = False
-        for sender, data in held:
-            self._tell(name, Received(sender, data))
+        """Continue a suspended process, with the frames in its buffer."""
+        machine = self.machines[name]
+        frames, machine.buffer = machine.buffer, []
+        machine.is_suspended = False
+        for frame in frames:
+            self._tell(name, frame)
         self._feed(name)
 
-    def cut(self, a: str, b: str, *, is_told: bool = False) -> None:
-        """Let no frame pass between two; told, both transports notice at once."""
-        self.cuts.add(frozenset((a, b)))
-        if is_told:
-            self._tell(a, PeerDown(b))
-            self._tell(b, PeerDown(a))
+    def cut(self, a: str, b: str) -> None:
+        """Lose every frame between two learners from now on; nobody is told."""
+        self._cuts.add(frozenset((a, b)))
 
     def heal(self, a: str, b: str) -> None:
-        """Let frames pass again."""
-        self.cuts.discard(frozenset((a, b)))
-        if self._is_reachable(a, b):
-            self._tell(a, PeerUp(b))
-            self._tell(b, PeerUp(a))
+        """End a cut; both are told that they are connected."""
+        self._cuts.discard(frozenset((a, b)))
+        self._connect(a, b)
 
     def rewire(self, name: str, neighbors: Sequence[str]) -> None:
-        """Give a learner other neighbors, while it runs."""
-        self.places[name].neighbors = tuple(neighbors)
+        """Give a running learner other neighbors."""
+        self.machines[name].neighbors = tuple(neighbors)
         self._tell(name, Neighbors(tuple(neighbors)))
         for other in neighbors:
             if self._is_reachable(name, other):
                 self._tell(name, PeerUp(other))
 
     def join(self, name: str, neighbors: Sequence[str], column: int, n_samples: int) -> None:
-        """Bring in a learner that has nothing yet; from now on it gets the samples of a column."""
-        self.places[name] = Place(name, tuple(neighbors))
-        self.order[name] = column
+        """Add a learner, which gets samples of a column of ``x`` and ``y`` from now on."""
+        self.machines[name] = Machine(name, tuple(neighbors))
+        self._column[name] = column
         self.start(name)
-        self._beat(name)
+        self._tick(name)
         for t in range(n_samples):
-            self.at(self.now + t * self.period, lambda: self._sense(name))
+            self.at(self.now + t * self.period, partial(self._sense, name))
 
     def leave(self, name: str) -> None:
-        """Let a learner say goodbye, and be gone for good."""
-        place = self.places.pop(name)
-        for effect in place.protocol.leave() if place.protocol is not None else ():
-            self._carry_out(place, effect)
+        """Let a learner say goodbye to its neighbors; it goes on without them."""
+        machine = self.machines[name]
+        for effect in machine.protocol.leave() if machine.protocol is not None else ():
+            self._carry_out(machine, effect)
+
+    def remove(self, name: str) -> None:
+        """Let a learner say goodbye, and take its machine away."""
+        self.leave(name)
+        del self.machines[name]
+
+    def predictions(self) -> Floats:
+        """Return the last prediction made for each sample before it was learned, (T, K)."""
+        out = np.full(self.y.shape, np.nan)
+        for name, machine in self.machines.items():
+            for number, y_hat in machine.predictions.items():
+                out[number - 1, self._column[name]] = y_hat
+        return out
+
+    def protocols(self) -> list[Protocol]:
+        """Return the protocols of all learners that run, in order."""
+        return [each.protocol for each in self.machines.values() if each.protocol is not None]
+
+    def states(self) -> list[Any]:
+        """Return the algorithm's states of all learners that run, in order."""
+        return [protocol.learner.state for protocol in self.protocols()]
+
+    def spread(self, probe: Floats) -> float:
+        """Return the variance of the learners' predictions, averaged over inputs (N, d)."""
+        told = np.array([[each.predict(x) for x in probe] for each in self.protocols()])
+        return float(np.mean(np.var(told, axis=0)))
 
     def _is_reachable(self, a: str, b: str) -> bool:
-        there = self.places.get(b)
+        there = self.machines.get(b)
         is_there = there is not None and there.protocol is not None
-        return is_there and frozenset((a, b)) not in self.cuts
+        return is_there and frozenset((a, b)) not in self._cuts
 
-    def _beat(self, name: str) -> None:
-        if name in self.places:
-            self.at(self.now + TICK, lambda: self._beat(name))
+    def _connect(self, a: str, b: str) -> None:
+        if self._is_reachable(a, b):
+            self._tell(a, PeerUp(b))
+            self._tell(b, PeerUp(a))
+
+    def _tick(self, name: str) -> None:
+        if name in self.machines:
+            self.at(self.now + TICK, partial(self._tick, name))
             self._tell(name, Tick())
 
     def _sense(self, name: str) -> None:
-        if name in self.places:
-            place = self.places[name]
-            place.n_arrived = min(place.n_arrived + 1, len(self.y))
+        """Store one more sample on a learner's machine."""
+        if name in self.machines:
+            machine = self.machines[name]
+            machine.n_arrived = min(machine.n_arrived + 1, len(self.y))
             self._feed(name)
 
     def _feed(self, name: str) -> None:
-        """Hand over the samples that lie on disk."""
-        place = self.places[name]
-        while place.protocol is not None and not place.is_stopped:
-            number = place.protocol.learned + place.protocol.n_queued + 1
-            if number > place.n_arrived:
+        """Hand over all stored samples that the protocol does not have."""
+        machine, k = self.machines[name], self._column[name]
+        while machine.protocol is not None and not machine.is_suspended:
+            number = machine.protocol.learned + machine.protocol.n_queued + 1
+            if number > machine.n_arrived:
                 return
-            x, y = self.x[number - 1, self.order[name]], self.y[number - 1, self.order[name]]
-            self._tell(name, Sample(number, x, float(y)))
+            self._tell(name, Sample(number, self.x[number - 1, k], float(self.y[number - 1, k])))
 
     def _tell(self, name: str, event: Event) -> None:
-        place = self.places.get(name)
-        if place is None or place.protocol is None:
+        machine = self.machines.get(name)
+        if machine is None or machine.protocol is None:
             return
-        if place.is_stopped:
-            if isinstance(event, Received) and len(place.held) < HELD:
-                place.held.append((event.peer, event.data))
+        if machine.is_suspended:
+            if isinstance(event, Received) and len(machine.buffer) < BUFFER:
+                machine.buffer.append(event)
             return
-        for effect in place.protocol.handle(event, self.now):
-            self._carry_out(place, effect)
+        for effect in machine.protocol.handle(event, self.now):
+            self._carry_out(machine, effect)
 
-    def _carry_out(self, place: Place, effect: Effect) -> None:
+    def _carry_out(self, machine: Machine, effect: Effect) -> None:
         if isinstance(effect, Send):
-            if frozenset((place.name, effect.peer)) in self.cuts:
-                return
-            frame = Received(place.name, effect.data)
-            for delay in self.weather.moments(self._generator):
-                self.at(self.now + delay, lambda: self._arrive(effect.peer, frame))
+            self._send(machine.name, effect)
         elif isinstance(effect, Predicted):
-            place.predictions[effect.number] = effect.y_hat
+            machine.predictions[effect.number] = effect.y_hat
         elif isinstance(effect, Checkpoint):
-            assert place.protocol is not None
-            place.disk = place.protocol.snapshot()
+            assert machine.protocol is not None
+            machine.disk = machine.protocol.snapshot()
         else:
-            place.alarms.append(effect)
+            self.alarms.append((self.now, machine.name, effect))
+
+    def _send(self, sender: str, effect: Send) -> None:
+        if frozenset((sender, effect.peer)) not in self._cuts:
+            frame = Received(sender, effect.data)
+            for delay in self.conditions.delays(self._generator):
+                self.at(self.now + delay, partial(self._arrive, effect.peer, frame))
 
     def _arrive(self, name: str, frame: Received) -> None:
-        if frozenset((name, frame.peer)) not in self.cuts:
+        if frozenset((name, frame.peer)) not in self._cuts:
             self._tell(name, frame)
 
-    def predictions(self) -> Floats:
-        """What was said of each sample before it was learned (for the last time), (T, K)."""
-        out = np.full(self.y.shape, np.nan)
-        for name, place in self.places.items():
-            for number, y_hat in place.predictions.items():
-                out[number - 1, self.order[name]] = y_hat
-        return out
 
-    def states(self) -> list[Any]:
-        """The learners' states, in order; of those that run."""
-        running = [place.protocol for place in self.places.values() if place.protocol is not None]
-        return [protocol.learner.state for protocol in running]
+def neighbors_of(graph: Graph) -> dict[str, list[str]]:
+    """Return the neighbors of each learner of a graph, named by their numbers, ascending."""
+    return {str(k): [str(n) for n in graph.neighbors(k)] for k in range(graph.n_learners)}

@@ -1,53 +1,55 @@
-"""Random schedules of faults, each from a seed: what a mesh must survive, and what came of it.
+"""Random schedules of faults, each drawn from a seed, and the guarantees that must survive them.
 
-A schedule has a network, an algorithm, a mode and a stream, and for the first three fifths of the
-stream whatever can go wrong: frames lost (up to 30 %), doubled, delayed and overtaking each other;
-learners cut off, crashed and started again from their last checkpoint, standing still while their
-sockets fill. Then all is healed, and the last fifth is measured against the same run in calm.
+A schedule has a network, an algorithm, a mode and a stream of samples. During the first three
+fifths of the stream frames are lost (up to 30 %), duplicated, delayed and reordered, and learners
+are cut off, crashed and restarted from their last checkpoint, or suspended while their sockets
+fill. Then everything is healed, and the last fifth is compared with the same run without faults.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from domkl import rng
-from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.diffusion import RFFDOKL, RFFDOMKL
-from domkl.algorithms.least_squares import DOMKRLS
+from domkl.algorithms.registry import find
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Gaussian
 from domkl.graphs.graph import Graph
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
-from domkl.mesh.protocol.protocol import Protocol, Timing
-from domkl.mesh.testing.network import Weather, World
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.testing.network import FIRST_SAMPLE, Conditions, VirtualNetwork, neighbors_of
 from domkl.typing import Floats
 
 TIMING = Timing()
-PERIOD = 0.4
+PERIOD = 0.4  # seconds between two samples of a learner
 N_ROUNDS = 150
-HEALED = 0.6  # of the stream
-MEASURED = 0.8
-#: of the duals, in units of the largest: what rounding leaves
+HEALED = 0.6  # share of the stream after which there are no more faults
+MEASURED = 0.8  # share of the stream after which errors are compared
+#: largest sum of the duals over the network, relative to the largest dual: rounding only
 MAX_DUAL_SUM = 1e-9
-#: of the learners' functions, in units of the calm run's error: they disagree by less than they err
+#: largest spread of the learners' functions, relative to the error without faults
 MAX_SPREAD = 1.0
-ALGORITHMS: dict[str, Algorithm] = {
-    "domkl": DOMKL(),
-    "message-passing": DOMKL(weights="message-passing"),
-    "dokl": DOKL(),
-    "rff-domkl": RFFDOMKL(),
-    "rff-dokl": RFFDOKL(),
-    "domkrls": DOMKRLS(),
-}
+#: DOMKL with message passing, which is not in the registry: its schedules use trees
+MESSAGE_PASSING = "message-passing"
+#: what a seed chooses from, by position: a change here changes every schedule
+DRAWN = ("domkl", MESSAGE_PASSING, "dokl", "rff-domkl", "rff-dokl", "domkrls")
+
+
+def algorithm_of(name: str) -> Algorithm:
+    """Return an algorithm by its name in the registry, by ``module:Name``, or message passing."""
+    if name == MESSAGE_PASSING:
+        return find("domkl").make().replaced(weights="message-passing")
+    return find(name, meshable=True).make()
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong at a place, from one moment to another."""
+    """A fault of one learner, or of the edge between two, from one moment to another."""
 
-    kind: str  # "cut", "crash", "stop"
+    kind: Literal["cut", "crash", "suspend"]
     names: tuple[str, ...]
     begin: float
     end: float
@@ -55,77 +57,82 @@ class Fault:
 
 @dataclass(frozen=True)
 class Schedule:
-    """All that a run is made of."""
+    """Everything that determines a run."""
 
     seed: int
-    algorithm: str
-    mode: str
+    algorithm: str  # for `algorithm_of`
+    mode: Literal["lockstep", "async"]
     edges: tuple[tuple[int, int], ...]
     n_learners: int
-    weather: Weather
+    conditions: Conditions
     faults: tuple[Fault, ...]
 
     @property
-    def neighbors(self) -> dict[str, list[str]]:
-        """Of each learner, ascending."""
-        graph = Graph.from_edges(self.n_learners, list(self.edges))
-        ends = zip(graph.indptr[:-1], graph.indptr[1:], strict=True)
-        return {
-            str(k): [str(other) for other in graph.indices[a:b]] for k, (a, b) in enumerate(ends)
-        }
+    def graph(self) -> Graph:
+        """The network; learners are named by their numbers."""
+        return Graph.from_edges(self.n_learners, list(self.edges))
 
-    def calm(self) -> "Schedule":
-        """The same without any fault."""
-        return replace(self, weather=Weather(), faults=())
+    def without_faults(self) -> "Schedule":
+        """Return the same schedule without any fault."""
+        return replace(self, conditions=Conditions(), faults=())
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a schedule."""
+    """The result of a schedule."""
 
     schedule: Schedule
     predictions: Floats  # (T, K)
     error: float  # mean square over the last fifth
-    spread: float  # mean square distance of the learners' functions at the end
-    dual_sum: float  # of the network at rest, against the largest dual
-    n_missing: int  # samples never learned
-    is_sound: bool  # every state finite, and no larger than sense
-    is_whole: bool  # every edge open again, both ends in the same epoch
+    spread: float  # variance of the learners' functions at the end
+    dual_sum: float  # sum of the duals over the network at rest, relative to the largest dual
+    n_missing: int  # samples that were never learned
+    is_sound: bool  # every state is finite and of a sensible size
+    is_whole: bool  # every edge is open again, with the same epoch at both ends
 
-    def broken(self, calm_error: float) -> list[str]:
-        """Name the laws that do not hold, given the error of the same run in calm."""
-        laws = {
+    def broken(self, error_without_faults: float) -> list[str]:
+        """Name the guarantees that do not hold."""
+        holds = {
             "every sample is learned": self.n_missing == 0,
             "states are sound": self.is_sound,
             "edges are open again": self.is_whole,
             "duals sum to 0": self.dual_sum <= MAX_DUAL_SUM,
-            "consensus recovers": self.spread <= MAX_SPREAD * calm_error,
+            "consensus recovers": self.spread <= MAX_SPREAD * error_without_faults,
         }
-        return [law for law, holds in laws.items() if not holds]
+        return [guarantee for guarantee, is_held in holds.items() if not is_held]
 
 
-def draw(seed: int) -> Schedule:
-    """Make the schedule of a seed."""
+def draw(seed: int, algorithm: str | None = None) -> Schedule:
+    """Draw the schedule of a seed, with an algorithm of the seed's choice or the one given."""
     generator = rng.generator(seed, "schedule")
-    algorithm = str(generator.choice(list(ALGORITHMS)))
+    chosen = str(generator.choice(DRAWN))
+    algorithm = chosen if algorithm is None else algorithm
     n_learners = int(generator.integers(3, 7))
-    edges = _tree(generator, n_learners)
-    if algorithm != "message-passing":
+    edges = {(int(generator.integers(k)), k) for k in range(1, n_learners)}  # a tree
+    if not algorithm_of(algorithm).needs_acyclic:
         for _ in range(int(generator.integers(0, n_learners))):
             a, b = sorted(int(k) for k in generator.choice(n_learners, 2, replace=False))
             edges.add((a, b))
-    weather = Weather(
+    conditions = Conditions(
         loss=float(generator.uniform(0, 0.3)) * (generator.random() < 0.7),
-        doubling=float(generator.uniform(0, 0.3)) * (generator.random() < 0.5),
+        duplication=float(generator.uniform(0, 0.3)) * (generator.random() < 0.5),
         jitter=float(generator.uniform(0, 0.4)) * (generator.random() < 0.5),
     )
     faults = tuple(_fault(generator, edges) for _ in range(int(generator.integers(0, 5))))
-    mode = "lockstep" if generator.random() < 0.5 else "async"
-    return Schedule(seed, algorithm, mode, tuple(sorted(edges)), n_learners, weather, faults)
+    mode: Literal["lockstep", "async"] = "lockstep" if generator.random() < 0.5 else "async"
+    return Schedule(seed, algorithm, mode, tuple(sorted(edges)), n_learners, conditions, faults)
+
+
+def _fault(generator: np.random.Generator, edges: set[tuple[int, int]]) -> Fault:
+    kinds: tuple[Literal["cut", "crash", "suspend"], ...] = ("cut", "crash", "suspend")
+    kind = kinds[int(generator.choice(len(kinds)))]
+    a, b = (str(k) for k in sorted(edges)[int(generator.integers(len(edges)))])
+    begin, end = sorted(float(t) for t in generator.uniform(1, _moment(HEALED), size=2))
+    return Fault(kind, (a, b) if kind == "cut" else (a,), begin, end)
 
 
 def stream(schedule: Schedule) -> tuple[Floats, Floats]:
-    """Samples of one noisy function, the same for the schedule and its calm."""
+    """Return samples of a noisy function, with and without faults the same: (T, K, d), (T, K)."""
     generator = rng.generator(schedule.seed, "stream")
     x = generator.uniform(size=(N_ROUNDS, schedule.n_learners, 2))
     noise = 0.05 * generator.standard_normal(x.shape[:2])
@@ -133,54 +140,68 @@ def stream(schedule: Schedule) -> tuple[Floats, Floats]:
 
 
 def model(schedule: Schedule) -> Model:
-    """A small one."""
-    algorithm = ALGORITHMS[schedule.algorithm]
+    """Return the schedule's model, a small one."""
+    algorithm = algorithm_of(schedule.algorithm)
     bank = [Gaussian(0.1)] if algorithm.single_kernel else [Gaussian(v) for v in (0.01, 0.1, 1.0)]
     features = RandomFeatures.draw(bank, 2, 10, seed=schedule.seed)
     inputs = Range("a", 0, 1), Range("b", 0, 1)
     return Model(algorithm, features, inputs, Range("y", 0, 1))
 
 
-def play(schedule: Schedule, host: type[Protocol] = Protocol) -> Outcome:
-    """Run a schedule to its end, and then to rest."""
+def play(schedule: Schedule, protocol: type[Protocol] = Protocol) -> Outcome:
+    """Run a schedule to its end, let the network come to rest, and return the outcome."""
     x, y = stream(schedule)
-    mode: Any = schedule.mode
-    world = World(
+    network = VirtualNetwork(
         model(schedule),
-        schedule.neighbors,
+        neighbors_of(schedule.graph),
         x,
         y,
-        mode=mode,
+        mode=schedule.mode,
         timing=TIMING,
         period=PERIOD,
-        weather=schedule.weather,
+        conditions=schedule.conditions,
         generator=rng.generator(schedule.seed, "weather"),
-        host=host,
+        protocol=protocol,
     )
-    healed, end = 1 + HEALED * N_ROUNDS * PERIOD, 1 + N_ROUNDS * PERIOD
     for fault in schedule.faults:
-        _plan(world, fault)
-    world.run(healed)
-    world.weather = Weather()
-    world.run(end + 3 * TIMING.silence)
-    _rest(world)
-    return _outcome(schedule, world, y)
+        network.at(fault.begin, lambda fault=fault: _begin(network, fault))  # type: ignore[misc]
+        network.at(fault.end, lambda fault=fault: _end(network, fault))  # type: ignore[misc]
+    network.run(_moment(HEALED))
+    network.conditions = Conditions()
+    network.run(_moment(1) + 3 * TIMING.silence)
+    network.settle(2 * TIMING.silence)
+    return _outcome(schedule, network, y)
 
 
-def _rest(world: World) -> None:
-    """Let nobody step without a sample any more, and all exchanges under way complete."""
-    for place in world.places.values():
-        if place.protocol is not None:
-            place.protocol.timing = TIMING._replace(idle_after=np.inf)
-    world.run(world.now + 2 * TIMING.silence)
+def _moment(share: float) -> float:
+    """Return when a share of the stream has arrived, in seconds."""
+    return FIRST_SAMPLE + share * N_ROUNDS * PERIOD
 
 
-def _outcome(schedule: Schedule, world: World, y: Floats) -> Outcome:
-    predictions, states = world.predictions(), world.states()
+def _begin(network: VirtualNetwork, fault: Fault) -> None:
+    if fault.kind == "cut":
+        network.cut(*fault.names)
+    elif _is_running(network, fault):  # not crashed by another fault
+        {"crash": network.crash, "suspend": network.suspend}[fault.kind](*fault.names)
+
+
+def _end(network: VirtualNetwork, fault: Fault) -> None:
+    if fault.kind == "cut":
+        network.heal(*fault.names)
+    elif fault.kind == "crash" and not _is_running(network, fault):
+        network.start(*fault.names)
+    elif fault.kind == "suspend" and _is_running(network, fault):
+        network.resume(*fault.names)
+
+
+def _is_running(network: VirtualNetwork, fault: Fault) -> bool:
+    return network.machines[fault.names[0]].protocol is not None
+
+
+def _outcome(schedule: Schedule, network: VirtualNetwork, y: Floats) -> Outcome:
+    predictions, states = network.predictions(), network.states()
     last = int(MEASURED * N_ROUNDS)
     sizes = [float(np.abs(state.theta).max()) for state in states]
-    probe = rng.generator(0, "probe").uniform(size=(20, 2))
-    told = np.array([[p.predict(x) for x in probe] for p in _protocols(world)])
     dual_sum = 0.0
     if hasattr(states[0], "dual"):
         duals = np.array([state.dual for state in states])
@@ -188,55 +209,24 @@ def _outcome(schedule: Schedule, world: World, y: Floats) -> Outcome:
     return Outcome(
         schedule,
         predictions,
-        float(np.mean((predictions - y)[last:] ** 2)),
-        float(np.mean(np.var(told, axis=0))),
-        dual_sum,
-        int(np.isnan(predictions).sum()),
-        len(states) == schedule.n_learners and bool(np.isfinite(sizes).all()) and max(sizes) < 1e3,
-        _is_whole(world),
+        error=float(np.mean((predictions - y)[last:] ** 2)),
+        spread=network.spread(rng.generator(0, "probe").uniform(size=(20, 2))),
+        dual_sum=dual_sum,
+        n_missing=int(np.isnan(predictions).sum()),
+        is_sound=len(states) == schedule.n_learners
+        and bool(np.isfinite(sizes).all())
+        and max(sizes) < 1e3,
+        is_whole=_is_whole(network),
     )
 
 
-def _is_whole(world: World) -> bool:
-    epochs = {}
-    for protocol in _protocols(world):
-        for edge in protocol.links.opened:
-            epochs[protocol.name, edge.peer] = edge.mine, edge.theirs
-    wanted = {(name, other) for name, place in world.places.items() for other in place.neighbors}
+def _is_whole(network: VirtualNetwork) -> bool:
+    epochs = {
+        (protocol.name, edge.peer): (edge.own_number, edge.peer_number)
+        for protocol in network.protocols()
+        for edge in protocol.edges.opened
+    }
+    wanted = {(name, other) for name, each in network.machines.items() for other in each.neighbors}
     return epochs.keys() == wanted and all(
         epochs[b, a] == epoch[::-1] for (a, b), epoch in epochs.items()
     )
-
-
-def _protocols(world: World) -> list[Any]:
-    return [place.protocol for place in world.places.values() if place.protocol is not None]
-
-
-def _plan(world: World, fault: Fault) -> None:
-    actions = {"cut": (world.cut, world.heal), "crash": (world.crash, world.start)}
-    begin, end = actions.get(fault.kind, (world.stop, world.resume))
-    world.at(fault.begin, lambda: _if_possible(world, fault, begin))
-    world.at(fault.end, lambda: _if_possible(world, fault, end))
-
-
-def _if_possible(world: World, fault: Fault, action: Any) -> None:
-    """Skip what another fault made pointless: the end of a crash starts only who is down."""
-    place = world.places[fault.names[0]]
-    is_running = place.protocol is not None
-    if action == world.start and is_running:
-        return
-    if action in (world.crash, world.stop, world.resume) and not is_running:
-        return
-    action(*fault.names)
-
-
-def _fault(generator: np.random.Generator, edges: set[tuple[int, int]]) -> Fault:
-    kind = str(generator.choice(["cut", "crash", "stop"]))
-    a, b = (str(k) for k in sorted(edges)[int(generator.integers(len(edges)))])
-    latest = 1 + HEALED * N_ROUNDS * PERIOD
-    begin, end = sorted(float(t) for t in generator.uniform(1, latest, size=2))
-    return Fault(kind, (a, b) if kind == "cut" else (a,), begin, end)
-
-
-def _tree(generator: np.random.Generator, n_learners: int) -> set[tuple[int, int]]:
-    return {(int(generator.integers(k)), k) for k in range(1, n_learners)}

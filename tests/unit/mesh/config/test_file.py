@@ -15,8 +15,8 @@ from domkl.core.kernels import Linear
 from domkl.core.losses import Absolute, Huber, Pinball
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.file import Member, MeshConfig, read_config, write_config
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
-from domkl.mesh.protocol.timing import Timing
 from domkl.mesh.transports.base import Address
 
 

@@ -1,4 +1,4 @@
-"""Rounds, idling, gates, membership, snapshots: one learner's machine."""
+"""The protocol of one learner: rounds, idle steps, membership, snapshots."""
 
 import json
 
@@ -7,18 +7,13 @@ import pytest
 
 import domkl
 from domkl.errors import DataError, ParameterError
-from domkl.mesh.protocol.events import Checkpoint, Neighbors, Predicted, Sample, Tick
-from domkl.mesh.protocol.protocol import Protocol, Snapshot, Timing
-from domkl.mesh.testing.network import Weather, World
+from domkl.mesh.protocol.events import Checkpoint, Neighbors, Predicted, Sample, Tick, Timing
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.testing import Conditions, VirtualNetwork
+from domkl.mesh.testing.schedules import DRAWN, algorithm_of
+from domkl.storage import Parts
 
-ALGORITHMS = {
-    "domkl": domkl.DOMKL(),
-    "messages": domkl.DOMKL(weights="message-passing"),
-    "dokl": domkl.DOKL(),
-    "rff-domkl": domkl.RFFDOMKL(),
-    "rff-dokl": domkl.RFFDOKL(),
-    "domkrls": domkl.DOMKRLS(),
-}
+ALGORITHMS = {name: algorithm_of(name) for name in DRAWN}
 
 
 def stream(n_rounds, n_learners=1, seed=0):
@@ -71,7 +66,7 @@ def test_who_made_a_round_wait_is_not_waited_for_again_until_it_caught_up(model_
     assert (a.learned, a.n_queued, a.measures.n_waited) == (6, 0, 1)
     talk.learn("b")
     talk.tick(0.5)  # b hears what it missed, answers, and is waited for again
-    assert not a.links.edges["b"].is_lagging
+    assert not a.edges.by_peer["b"].is_lagging
     talk.learn("a")
     talk.learn("a")
     assert a.n_queued == 1
@@ -104,27 +99,31 @@ def test_asynchronous_learners_wait_for_nobody(model_of, talk_of):
     for _ in range(3):
         talk.learn("a")
     assert (a.learned, a.measures.n_waited) == (4, 0)
-    assert a.links.edges["b"].n_done == 0
+    assert a.edges.by_peer["b"].n_done == 0
     before = a.learner.state.dual.copy()
     talk.learn("b", 0.9)
     talk.deliver()
-    assert a.links.edges["b"].n_done == 1  # taken in between two samples of a
+    assert a.edges.by_peer["b"].n_done == 1  # taken in between two samples of a
     assert not np.array_equal(before, a.learner.state.dual)
     np.testing.assert_array_equal(a.learner.state.dual, -talk.all["b"].learner.state.dual)
 
 
 @pytest.mark.parametrize(
-    "weather", [Weather(latency=0.25), Weather(loss=0.05), Weather(loss=0.3, jitter=0.1)], ids=str
+    "conditions",
+    [Conditions(latency=0.25), Conditions(loss=0.05), Conditions(loss=0.3, jitter=0.1)],
+    ids=str,
 )
 @pytest.mark.parametrize("name", ALGORITHMS)
-def test_many_steps_between_exchanges_do_not_diverge(model_of, name, weather):
+def test_many_steps_between_exchanges_do_not_diverge(model_of, name, conditions):
     x, y = stream(400, 2)
     model = model_of(ALGORITHMS[name], n_frequencies=10)
-    world = World(model, {"a": "b", "b": "a"}, x, y, mode="async", period=0.1, weather=weather)
-    world.run(50.0)
-    assert max(np.abs(state.theta).max() for state in world.states()) < 5
+    near = {"a": "b", "b": "a"}
+    options = {"mode": "async", "period": 0.1, "conditions": conditions}
+    network = VirtualNetwork(model, near, x, y, **options)
+    network.run(50.0)
+    assert max(np.abs(state.theta).max() for state in network.states()) < 5
     late = slice(200, None)
-    assert np.mean((world.predictions() - y)[late] ** 2) < 0.1 * np.mean(y[late] ** 2)
+    assert np.mean((network.predictions() - y)[late] ** 2) < 0.1 * np.mean(y[late] ** 2)
 
 
 # idling
@@ -205,40 +204,39 @@ def test_a_backlog_is_caught_up_in_lockstep(model_of, talk):
 def line(model, names="abc", **options):
     x, y = stream(80, len(names))
     near = {k: list(names[i - 1 : i] + names[i + 1 : i + 2]) for i, k in enumerate(names)}
-    return World(model, near, x, y, period=0.1, **options)
+    return VirtualNetwork(model, near, x, y, period=0.1, **options)
 
 
-def opened(world, name):
-    return [edge.peer for edge in world.places[name].protocol.links.opened]
+def opened(network, name):
+    return [edge.peer for edge in network.machines[name].protocol.edges.opened]
 
 
-@pytest.mark.parametrize("name", ["domkl", "messages", "domkrls"])
+@pytest.mark.parametrize("name", ["domkl", "message-passing", "domkrls"])
 def test_a_learner_joins_while_the_others_run(model_of, name):
-    world = line(model_of(ALGORITHMS[name]))
-    world.run(3.0)
-    world.rewire("c", ("b", "d"))
-    world.join("d", ("c",), column=1, n_samples=40)
-    world.run(25.0)
-    assert opened(world, "c") == ["b", "d"]
-    assert world.places["d"].protocol.learned == 40
-    assert [place.protocol.learned for place in world.places.values()] == [80, 80, 80, 40]
+    network = line(model_of(ALGORITHMS[name]))
+    network.run(3.0)
+    network.rewire("c", ("b", "d"))
+    network.join("d", ("c",), column=1, n_samples=40)
+    network.run(25.0)
+    assert opened(network, "c") == ["b", "d"]
+    assert network.machines["d"].protocol.learned == 40
+    assert [each.learned for each in network.protocols()] == [80, 80, 80, 40]
     if name != "domkrls":
-        states = world.states()
+        states = network.states()
         assert np.abs(sum(state.dual for state in states)).max() < 1e-12
         assert max(np.abs(state.dual).max() for state in states) > 1e-3
 
 
 @pytest.mark.parametrize("mode", ["lockstep", "async"])
-@pytest.mark.parametrize("name", ["domkl", "messages", "domkrls"])
+@pytest.mark.parametrize("name", ["domkl", "message-passing", "domkrls"])
 def test_a_learner_leaves_while_the_others_run(model_of, name, mode):
-    world = line(model_of(ALGORITHMS[name]), mode=mode)
-    world.run(4.0)
-    for effect in world.places["c"].protocol.leave():
-        world._carry_out(world.places["c"], effect)
-    world.rewire("b", ("a",))
-    world.run(25.0)
-    assert [place.protocol.learned for place in world.places.values()] == [80, 80, 80]
-    a, b, c = world.states()
+    network = line(model_of(ALGORITHMS[name]), mode=mode)
+    network.run(4.0)
+    network.leave("c")
+    network.rewire("b", ("a",))
+    network.run(25.0)
+    assert [each.learned for each in network.protocols()] == [80, 80, 80]
+    a, b, c = network.states()
     if name != "domkrls":
         assert np.abs(a.dual + b.dual).max() < 1e-12
         assert not c.dual.any()
@@ -246,7 +244,7 @@ def test_a_learner_leaves_while_the_others_run(model_of, name, mode):
 
 
 def test_the_order_of_neighbors_may_change(model_of, talk):
-    model = model_of(ALGORITHMS["messages"])
+    model = model_of(ALGORITHMS["message-passing"])
     options = {"incarnation": 1, "measures_alone": False}
     near = {"a": "bc", "b": "a", "c": "a"}
     net = talk([Protocol(k, model, list(v), **options) for k, v in near.items()])
@@ -259,7 +257,7 @@ def test_the_order_of_neighbors_may_change(model_of, talk):
     assert not np.array_equal(before[0], before[1])
     net.tell("a", Neighbors(("c", "b")))
     np.testing.assert_array_equal(a.learner.state.inbox, before[::-1])
-    assert [edge.peer for edge in a.links.opened] == ["c", "b"]
+    assert [edge.peer for edge in a.edges.opened] == ["c", "b"]
 
 
 def test_without_open_edges_nothing_ties_the_state(model_of, talk_of):
@@ -289,7 +287,7 @@ def test_alone_a_restart_changes_nothing(model_of, name, dtype):
     feed(first, x[:13], y[:13])
     header, kept = first.snapshot()
     header = json.loads(json.dumps(header))
-    second = Protocol("a", model, (), incarnation=2, snapshot=Snapshot(header, kept))
+    second = Protocol("a", model, (), incarnation=2, snapshot=Parts(header, kept))
     assert second.learned == 13
     assert feed(second, x[13:], y[13:])[0] == said[13:]
     for field, value in arrays(whole).items():
@@ -307,7 +305,7 @@ def test_a_snapshot_does_not_move_on(model_of):
     np.testing.assert_array_equal(snapshot.arrays["state.theta"], kept)
 
 
-@pytest.mark.parametrize("name", ["domkl", "messages", "domkrls"])
+@pytest.mark.parametrize("name", ["domkl", "message-passing", "domkrls"])
 def test_with_neighbors_a_restart_is_a_new_epoch_and_duals_sum_to_0(model_of, talk_of, name):
     model = model_of(ALGORITHMS[name])
     talk = talk_of(model)
@@ -363,7 +361,7 @@ def test_a_broken_snapshot_is_refused(model_of):
                 model_of(),
                 (),
                 incarnation=2,
-                snapshot=Snapshot(header, kept | {"state.theta": bad}),
+                snapshot=Parts(header, kept | {"state.theta": bad}),
             )
 
 
@@ -425,17 +423,3 @@ def test_nothing_is_said_twice(model_of):
     protocol = Protocol("a", model_of(), (), incarnation=1)
     feed(protocol, *stream(1))
     assert protocol.handle(Tick(), 1.0) == []
-
-
-def test_a_world_repeats_itself_to_the_bit(model_of):
-    def run():
-        weather = Weather(loss=0.2, doubling=0.2, jitter=0.1)
-        world = line(model_of(), weather=weather, generator=np.random.default_rng(4))
-        world.at(2.0, lambda: world.crash("b"))
-        world.at(5.0, lambda: world.start("b"))
-        world.run(20.0)
-        return world.predictions(), world.places["a"].alarms
-
-    one, other = run(), run()
-    np.testing.assert_array_equal(one[0], other[0])
-    assert one[1] == other[1]

@@ -1,0 +1,447 @@
+"""The edges of a learner: its end of each connection to a neighbor, and the frames on them.
+
+`Edge` is this learner's end of one edge. `Edges` holds all of them: it decodes the frames that
+arrive, opens and closes edges, and encodes the frames that leave.
+
+The rules of this file:
+
+- An epoch of an edge is a pair of numbers, one chosen by each end. Either end begins a new epoch by
+  raising its own number. An end is open once it has heard that the other end knows its number. When
+  an epoch begins, nothing has been exchanged in it, at either end.
+- The exchanges of an epoch are numbered from 1. Each end makes one offer per number, and the next
+  one only after it has heard the other end's offer. So neither end is ahead by more than one, and
+  nobody can ask again for any but the last two own offers.
+- Exchange n is complete at an end that has made its own offer n and has heard the other one. Each
+  end completes each number exactly once, with the same pair of messages, even if frames are lost,
+  duplicated, reordered or late.
+- The contribution of an edge is the sum of gaps (their message minus ours) that it has added to the
+  algorithm's state in this epoch. Both ends have the same contribution with opposite signs. When
+  the epoch ends, each end subtracts its contribution from the state.
+- This file never calls the protocol. What the protocol must do about its learner is queued, in
+  order, as `Completed`, `Closed` and `Rewired`, and it takes them with `Edges.take_changes`.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from domkl.errors import WireError
+from domkl.mesh.protocol.events import Alarm, Effect, Send, Timing
+from domkl.mesh.protocol.measures import EdgeMeasures, Measures
+from domkl.mesh.protocol.model import Model
+from domkl.mesh.protocol.wire import (
+    OPEN,
+    Fields,
+    Frame,
+    Kind,
+    Layout,
+    Offer,
+    decode,
+    decode_parts,
+    decode_text,
+    encode,
+    encode_parts,
+)
+
+#: own epoch numbers of one incarnation: number = incarnation * COUNTS + count
+COUNTS = 1 << 20
+#: different alarm texts about one neighbor; further refused frames are counted only
+MAX_TOLD = 20
+
+
+class Pair(NamedTuple):
+    """The two messages of a completed exchange."""
+
+    own: Offer
+    theirs: Offer
+
+    def gaps(self, fields: Sequence[str]) -> Fields:
+        """Return their values minus ours; the other end computes the exact opposite."""
+        return {f: self.theirs.fields[f] - self.own.fields[f] for f in fields}
+
+
+class Edge:
+    """This learner's end of the edge to one neighbor.
+
+    An edge is *closed* until both ends know each other's number, and then *open*. While it is open,
+    exchange ``n_done + 1`` is in one of three states:
+
+    ========== =============================================== ==================================
+    property   meaning                                         offers made
+    ========== =============================================== ==================================
+    is_due     the next step may make our offer                ours not; theirs maybe
+    is_wanted  the neighbor waits for our offer                theirs only (this is also due)
+    is_awaited we wait for the neighbor's offer                ours only
+    ========== =============================================== ==================================
+
+    With both offers the exchange is complete, and the next one is due.
+    """
+
+    def __init__(self, peer: str, number: int) -> None:
+        self.peer = peer  # name of the neighbor
+        self.own_number = number  # our half of the epoch
+        self.peer_number = 0  # the neighbor's half; 0 while it is unknown
+        self.is_open = False
+        self.measures = EdgeMeasures()
+        self.last_heard: float | None = None  # when the neighbor's last valid frame came
+        self.last_sent = -np.inf  # when our last frame was sent
+        self.offer_came = 0.0  # when the neighbor's newest offer came
+        self.last_asked = 0.0  # when the missing offer was asked for, or ours was sent
+        self.ask_pause = 0.0  # seconds from then until it is asked for (again)
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.n_done = 0  # completed exchanges of this epoch
+        self.own_offer: Offer | None = None  # our offer n_done + 1, while it is not complete
+        self.own_step = 0  # the learner's step in which own_offer was made
+        self.peer_offer: Offer | None = None  # the neighbor's offer n_done + 1, likewise
+        self.newest: Offer | None = None  # the last offer that was heard
+        self.last_pair: Pair | None = None  # the last completed exchange
+        self.fresh: Pair | None = None  # completed in the step under way, and not merged yet
+        self.is_lagging = False  # made a lockstep round time out; is not waited for now
+        self.sent: dict[int, bytes] = {}  # frames of our last two offers, by number
+        self.contribution: Fields = {}  # sum of the gaps added to the state, in float64
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an own offer may be made."""
+        return self.is_open and self.own_offer is None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether our offer is made and the neighbor's has not come."""
+        return self.is_open and self.own_offer is not None
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the neighbor's offer has come and ours is not made."""
+        return self.is_due and self.peer_offer is not None
+
+    def offer(self, own: Offer, frame: bytes, step: int) -> Pair | None:
+        """Make the next own offer; return the pair if this completes the exchange."""
+        assert self.is_due
+        self.own_offer, self.own_step = own, step
+        number = self.n_done + 1
+        self.sent = {n: f for n, f in self.sent.items() if n == number - 1} | {number: frame}
+        return self._complete()
+
+    def hear(self, number: int, offer: Offer) -> tuple[str, Pair | None]:
+        """Take an offer of this epoch.
+
+        Return why it is refused ("" if it is not), and the pair if it completes the exchange.
+        """
+        if number <= self.n_done or (number == self.n_done + 1 and self.peer_offer is not None):
+            return "replayed", None
+        if number == self.n_done + 2 and self.own_offer is not None:
+            return "early", None  # the offer before it was lost, and will be asked for
+        if number != self.n_done + 1:
+            return "future", None
+        self.peer_offer = self.newest = offer
+        return "", self._complete()
+
+    def _complete(self) -> Pair | None:
+        if self.own_offer is None or self.peer_offer is None:
+            return None
+        pair = self.last_pair = Pair(self.own_offer, self.peer_offer)
+        self.own_offer = self.peer_offer = None
+        self.n_done += 1
+        self.measures.n_exchanged += 1
+        self.is_lagging = False
+        return pair
+
+    def to_merge(self, own: Fields) -> Offer | None:
+        """Return what the step under way merges from this neighbor; None before its first offer.
+
+        That is the neighbor's offer of this exchange if it has come. Otherwise it is the newest one
+        heard, with the fields in ``own`` changed so that their midpoint with our new message is the
+        midpoint of the last completed pair. The ADMM step (11) pulls θ to the midpoint of both
+        messages. With a *newer* own message and an old one of the neighbor, step after step, both
+        ends would move all the way to where the other one was, and with the duals beyond it: this
+        diverges.
+        """
+        if self.fresh is not None:
+            return self.fresh.theirs
+        if self.last_pair is None or self.newest is None:
+            return self.newest
+        mine, theirs = self.last_pair.own.fields, self.last_pair.theirs.fields
+        held = {f: mine[f] + theirs[f] - values for f, values in own.items()}
+        return self.newest._replace(fields=self.newest.fields | held)
+
+    def contribute(self, gaps: Fields) -> None:
+        """Record gaps that are added to the algorithm's state."""
+        for field, gap in gaps.items():
+            if field in self.contribution:
+                self.contribution[field] += gap
+            else:
+                self.contribution[field] = gap.astype(np.float64)
+
+    def open(self) -> None:
+        """Both ends know both numbers: exchanges may begin."""
+        self.is_open = self.measures.is_open = True
+        self.measures.epoch = self.own_number, self.peer_number
+        self.measures.n_epochs += 1
+
+    def close(self, *, own: int | None = None, peer: int | None = None) -> Fields:
+        """End the epoch because one end has a new number; return what was contributed in it."""
+        contribution = self.contribution
+        self.own_number = self.own_number if own is None else own
+        self.peer_number = self.peer_number if peer is None else peer
+        self.is_open = self.measures.is_open = False
+        self._begin_epoch()
+        return contribution
+
+
+class Completed(NamedTuple):
+    """An exchange is complete: merge the pair in this step, or add its gaps to the state now."""
+
+    edge: Edge
+    pair: Pair
+
+
+class Closed(NamedTuple):
+    """An open edge was closed: subtract its contribution from the state."""
+
+    contribution: Fields
+
+
+class Rewired(NamedTuple):
+    """Other edges are open than before: the names of their neighbors, in the order of sums."""
+
+    before: list[str]
+    after: list[str]
+
+
+Change = Completed | Closed | Rewired
+
+
+class Edges:
+    """All edges of a learner.
+
+    Parameters
+    ----------
+    name : str
+        Of this learner.
+    model : Model
+    layout : Layout
+        Of the algorithm's messages.
+    timing : Timing
+    incarnation : int
+        Greater than at any earlier start of this learner.
+    measures : Measures
+        Where refused frames and the measures of each edge are recorded.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        layout: Layout,
+        timing: Timing,
+        incarnation: int,
+        measures: Measures,
+    ) -> None:
+        self.layout = layout
+        self._name, self._model, self._timing, self._measures = name, model, timing, measures
+        self._number = incarnation * COUNTS  # the last own number given to an edge
+        self._told: dict[str, set[str]] = {}  # alarm texts by neighbor, each raised once
+        self._changes: list[Change] = []  # what the protocol has not taken yet
+        self.by_peer: dict[str, Edge] = {}  # in the order of sums
+        self.opened: list[Edge] = []  # those that are open, in the same order
+        self.effects: list[Effect] = []  # in order; the protocol appends its own ones, too
+
+    def take_changes(self) -> list[Change]:
+        """Return what happened to the edges since the last call, in order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def set_neighbors(self, names: Sequence[str]) -> None:
+        """Have these neighbors from now on, in this order; edges to others are closed."""
+        for name in [name for name in self.by_peer if name not in names]:
+            edge = self.by_peer.pop(name)
+            if edge.is_open:
+                self._send(edge, Kind.BYE, 0.0)
+                self.restart(edge)
+        self.by_peer = {n: self.by_peer.get(n) or Edge(n, self._next()) for n in names}
+        self._measures.edges = {name: edge.measures for name, edge in self.by_peer.items()}
+        self._rewire()
+
+    def set_connected(self, peer: str, is_up: bool, now: float) -> None:
+        """The transport has made or lost a connection; a short loss does not close the edge."""
+        edge = self.by_peer.get(peer)
+        if edge is None:
+            return
+        if not is_up:
+            edge.is_lagging = edge.is_awaited
+        elif edge.is_open:
+            edge.ask_pause = 0.0
+        else:
+            self._greet(edge, now)
+
+    def receive(self, peer: str, data: bytes, now: float) -> None:
+        """Take bytes from a peer; whatever is wrong with them is counted, and never raised."""
+        edge = self.by_peer.get(peer)
+        if edge is None:
+            self._refuse(peer, "stranger")
+            return
+        try:
+            frame = decode(data, self.layout.n_bytes)
+            if frame.sender != peer:
+                self._refuse(peer, "sender")
+            elif frame.fingerprint != self._model.fingerprint:
+                self._mismatch(edge, frame, now)
+            elif frame.kind is Kind.HELLO:
+                self._hello(edge, frame, now)
+            elif frame.kind is Kind.REFUSE:
+                self._alarm("refused", peer, f"{peer} refuses us: {decode_text(frame.payload)}")
+            elif not edge.is_open or frame.epoch != (edge.peer_number, edge.own_number):
+                self._refuse(peer, "epoch")
+            else:
+                edge.last_heard = edge.measures.last_heard = now
+                self._accept(edge, frame, now)
+        except WireError as error:
+            self._refuse(peer, "malformed")
+            self._alarm("refused", peer, f"frame of {peer} refused: {error}")
+
+    def offer(self, message: Any, flags: int, step: int, now: float) -> None:
+        """Send the message of a step on every open edge where an offer is due."""
+        payload = b""
+        for i, edge in enumerate(self.opened):
+            if not edge.is_due:
+                continue
+            if not payload or self.layout.is_by_edge:
+                payload = self.layout.pack(message, i, len(self.opened))
+                own = self.layout.unpack(payload)
+            frame = self._frame(edge, Kind.OFFER, edge.n_done + 1, flags, payload)
+            pair = edge.offer(own, frame, step)
+            edge.last_asked, edge.ask_pause = now, self._timing.resend_after
+            self._post(edge, frame, now)
+            if pair is not None:
+                self._changes.append(Completed(edge, pair))
+
+    def tick(self, now: float) -> None:
+        """Close silent edges, greet on closed ones, ask for missing offers, send signs of life."""
+        for edge in list(self.by_peer.values()):
+            if edge.is_open and now - (edge.last_heard or 0.0) >= self._timing.silence:
+                self.restart(edge)
+                text = f"{edge.peer} was not heard for {self._timing.silence:g} s"
+                self._alarm("down", edge.peer, text, is_repeated=True)
+            if not edge.is_open:
+                if now - edge.last_sent >= self._timing.alive_every / 2:
+                    self._greet(edge, now)
+            elif edge.is_awaited and now - edge.last_asked >= edge.ask_pause:
+                self._ask(edge, now)
+            elif now - edge.last_sent >= self._timing.alive_every:
+                self._send(edge, Kind.ALIVE, now)
+
+    def restart(self, edge: Edge) -> None:
+        """End the epoch of an edge by raising our number."""
+        self._close(edge, own=self._next())
+
+    def _accept(self, edge: Edge, frame: Frame, now: float) -> None:
+        """Act on a frame of the edge's epoch."""
+        if frame.kind is Kind.OFFER:
+            self._hear(edge, frame, now)
+        elif frame.kind is Kind.ASK:
+            again = edge.sent.get(frame.round)
+            if again is not None:
+                self._post(edge, again, now)
+        elif frame.kind is Kind.BYE:
+            self.restart(edge)
+            self._alarm("left", edge.peer, f"{edge.peer} left", is_repeated=True)
+
+    def _hear(self, edge: Edge, frame: Frame, now: float) -> None:
+        why, pair = edge.hear(frame.round, self.layout.heard(frame))
+        if why:
+            self._refuse(edge.peer, why)
+        else:
+            edge.offer_came = now
+        if why == "early":
+            self._ask(edge, now)
+        if pair is not None:
+            self._changes.append(Completed(edge, pair))
+
+    def _hello(self, edge: Edge, frame: Frame, now: float) -> None:
+        if frame.from_epoch < edge.peer_number:
+            self._refuse(edge.peer, "epoch")
+            if frame.from_epoch // COUNTS < edge.peer_number // COUNTS:
+                text = f"{edge.peer} is of an earlier start than heard before; is its clock behind?"
+                self._alarm("refused", edge.peer, text)
+            return
+        edge.last_heard = edge.measures.last_heard = now
+        if frame.from_epoch > edge.peer_number:
+            self._close(edge, peer=frame.from_epoch)
+        if frame.to_epoch == edge.own_number and not edge.is_open:
+            edge.open()
+            self._rewire()
+            self._alarm("up", edge.peer, f"{edge.peer} is up", is_repeated=True)
+        if not frame.flags & OPEN:
+            self._greet(edge, now)
+
+    def _mismatch(self, edge: Edge, frame: Frame, now: float) -> None:
+        """Tell both operators what differs between the two models."""
+        self._refuse(edge.peer, "model")
+        if frame.kind is Kind.HELLO:
+            difference = self._model.difference(decode_parts(frame.payload))
+            text = f"model of {edge.peer} differs: {difference or 'its text is the same'}"
+            self._alarm("mismatch", edge.peer, text)
+            self._send(edge, Kind.REFUSE, now, payload=text.encode()[:2000])
+        elif frame.kind is Kind.REFUSE:
+            text = f"{edge.peer} refuses us: {decode_text(frame.payload)}"
+            self._alarm("mismatch", edge.peer, text)
+
+    def _greet(self, edge: Edge, now: float) -> None:
+        flags = OPEN if edge.is_open else 0
+        self._send(edge, Kind.HELLO, now, flags=flags, payload=encode_parts(self._model.parts))
+
+    def _ask(self, edge: Edge, now: float) -> None:
+        """Ask for the missing offer, and double the pause before the next time, up to a limit."""
+        shortest, longest = self._timing.resend_after, 4 * self._timing.resend_after
+        edge.last_asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, shortest), longest)
+        edge.measures.n_asked += 1
+        self._send(edge, Kind.ASK, now, round=edge.n_done + 1)
+
+    def _send(
+        self, edge: Edge, kind: Kind, now: float, *, round: int = 0, flags: int = 0,
+        payload: bytes = b"",
+    ) -> None:  # fmt: skip
+        self._post(edge, self._frame(edge, kind, round, flags, payload), now)
+
+    def _frame(self, edge: Edge, kind: Kind, round: int, flags: int, payload: bytes) -> bytes:
+        epoch = edge.own_number, edge.peer_number
+        return encode(
+            Frame(kind, self._model.fingerprint, self._name, *epoch, round, flags, payload)
+        )
+
+    def _post(self, edge: Edge, frame: bytes, now: float) -> None:
+        edge.last_sent = now
+        self.effects.append(Send(edge.peer, frame))
+
+    def _close(self, edge: Edge, *, own: int | None = None, peer: int | None = None) -> None:
+        was_open = edge.is_open
+        contribution = edge.close(own=own, peer=peer)
+        if was_open:
+            self._changes.append(Closed(contribution))
+            self._rewire()
+
+    def _rewire(self) -> None:
+        before = [edge.peer for edge in self.opened]
+        self.opened = [edge for edge in self.by_peer.values() if edge.is_open]
+        after = [edge.peer for edge in self.opened]
+        if before != after:
+            self._changes.append(Rewired(before, after))
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _refuse(self, peer: str, why: str) -> None:
+        self._measures.refused[peer, why] += 1
+
+    def _alarm(self, kind: str, peer: str, text: str, *, is_repeated: bool = False) -> None:
+        """Raise an alarm; without ``is_repeated``, each text once and MAX_TOLD texts per peer."""
+        told = self._told.setdefault(peer, set())
+        if is_repeated or (text not in told and len(told) < MAX_TOLD):
+            self.effects.append(Alarm(kind, peer, text))
+            if not is_repeated:
+                told.add(text)
