@@ -82,8 +82,8 @@ class Edge:
         self.peer = peer  # name of the neighbor
         self.own_number = number  # our half of the epoch
         self.peer_number = 0  # the neighbor's half; 0 while it is unknown
-        self.is_open = False
-        self.measures = EdgeMeasures()
+        self.is_open = False  # whether both ends know both numbers
+        self.measures = EdgeMeasures()  # what the operator sees of this edge
         self.last_heard: float | None = None  # when the neighbor's last valid frame came
         self.last_sent = -np.inf  # when our last frame was sent
         self.offer_came = 0.0  # when the neighbor's newest offer came

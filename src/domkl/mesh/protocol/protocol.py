@@ -26,19 +26,9 @@ import numpy as np
 
 from domkl import checks
 from domkl.errors import DataError
+from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
-from domkl.mesh.protocol.events import (
-    Checkpoint,
-    Effect,
-    Event,
-    Neighbors,
-    PeerDown,
-    PeerUp,
-    Predicted,
-    Received,
-    Sample,
-    Timing,
-)
+from domkl.mesh.protocol.events import Effect, Event, Timing
 from domkl.mesh.protocol.learner import LocalLearner
 from domkl.mesh.protocol.measures import Measures
 from domkl.mesh.protocol.model import Model
@@ -84,26 +74,27 @@ class Protocol:
         measures_alone: bool = True,
         snapshot: Parts | None = None,
     ) -> None:
-        self.name, self.model = name, model
-        self.mode = checks.choice("mode", mode, ("lockstep", "async"))
-        self.timing = timing.check()
-        self.checkpoint_every = checks.whole("checkpoint_every", checkpoint_every, 1)
-        self.measures = Measures()
+        self.name = name  # as the neighbors know this learner
+        self.model = model  # what all learners have in common
+        self.mode = checks.choice("mode", mode, ("lockstep", "async"))  # whether steps wait
+        self.timing = timing.check()  # how long steps wait; `edges` has the same
+        self.checkpoint_every = checks.whole("checkpoint_every", checkpoint_every, 1)  # samples
+        self.measures = Measures()  # of predictions, steps, edges and refused frames
         self.learned = 0  # number of the last sample that was learned
         self.learner = LocalLearner(model)  # the algorithm's state
         self.alone = LocalLearner(model) if measures_alone else None  # the one without neighbors
         if snapshot is not None:
             self._restore(snapshot)
         number, layout = checks.whole("incarnation", incarnation, 1), self.learner.layout()
-        self.edges = Edges(name, model, layout, timing, number, self.measures)
+        self.edges = Edges(name, model, layout, timing, number, self.measures)  # to the neighbors
         self.edges.set_neighbors(tuple(neighbors))
-        self._queue: deque[Sample] = deque()  # samples that are not learned yet
+        self._queue: deque[events.Sample] = deque()  # samples that are not learned yet
         self._message: Any = None  # of the step that is under way; None between steps
         self._step = 0  # number of the last step, with or without a sample
-        self._step_time = -np.inf  # when it began
-        self._is_following = False  # whether it had no sample
-        self._start_time: float | None = None  # of the first event
-        self._last_checkpoint = self.learned  # number of the sample
+        self._step_time = -np.inf  # when the last step began
+        self._is_following = False  # whether the last step was without a sample
+        self._start_time: float | None = None  # when the first event was handled
+        self._last_checkpoint = self.learned  # number of the sample at the last checkpoint
 
     @property
     def n_queued(self) -> int:
@@ -122,13 +113,13 @@ class Protocol:
         """
         if self._start_time is None:
             self._start_time = now
-        if isinstance(event, Received):
+        if isinstance(event, events.Received):
             self.edges.receive(event.peer, event.data, now)
-        elif isinstance(event, Sample):
+        elif isinstance(event, events.Sample):
             self._enqueue(event)
-        elif isinstance(event, (PeerUp, PeerDown)):
-            self.edges.set_connected(event.peer, isinstance(event, PeerUp), now)
-        elif isinstance(event, Neighbors):
+        elif isinstance(event, (events.PeerUp, events.PeerDown)):
+            self.edges.set_connected(event.peer, isinstance(event, events.PeerUp), now)
+        elif isinstance(event, events.Neighbors):
             self.edges.set_neighbors(event.names)
         else:
             self.edges.tick(now)
@@ -201,7 +192,7 @@ class Protocol:
         if signed:
             self.learner.amend(signed)
 
-    def _enqueue(self, sample: Sample) -> None:
+    def _enqueue(self, sample: events.Sample) -> None:
         last = self._queue[-1].number if self._queue else self.learned
         if sample.number != last + 1:
             raise DataError(f"sample must have number {last + 1}, got {sample.number}")
@@ -224,11 +215,11 @@ class Protocol:
         is_complete = len(self.edges.opened) == len(self.edges.by_peer)
         return not is_complete and now - self._start_time < self.timing.start_timeout
 
-    def _learn(self, sample: Sample, now: float) -> None:
+    def _learn(self, sample: events.Sample, now: float) -> None:
         """Begin a step with a sample."""
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
-        self.edges.effects.append(Predicted(sample.number, y_hat))
+        self.edges.effects.append(events.Predicted(sample.number, y_hat))
         self.measures.judge(sample.y, y_hat, self.learner.neighbor_distance(inputs, y_hat))
         if self.alone is not None:
             self.measures.errors_alone.add((self.alone.learn(sample.x, sample.y) - sample.y) ** 2)
@@ -295,7 +286,7 @@ class Protocol:
         if self.learned - self._last_checkpoint < self.checkpoint_every:
             return True
         self._last_checkpoint = self.learned
-        self.edges.effects.append(Checkpoint(self.learned))
+        self.edges.effects.append(events.Checkpoint(self.learned))
         return False  # the driver takes the snapshot before anything else happens
 
     def _restore(self, snapshot: Parts) -> None:

@@ -14,21 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from domkl.graphs.graph import Graph
-from domkl.mesh.protocol.events import (
-    Alarm,
-    Checkpoint,
-    Effect,
-    Event,
-    Neighbors,
-    PeerDown,
-    PeerUp,
-    Predicted,
-    Received,
-    Sample,
-    Send,
-    Tick,
-    Timing,
-)
+from domkl.mesh.protocol import events
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.storage import Parts
@@ -72,7 +59,7 @@ class Machine:
     protocol: Protocol | None = None  # None while it is crashed
     disk: Parts | None = None  # the last checkpoint
     is_suspended: bool = False
-    buffer: list[Received] = field(default_factory=list)  # frames that came while suspended
+    buffer: list[events.Received] = field(default_factory=list)  # frames that came while suspended
     n_arrived: int = 0  # samples that the sensor has stored, which survive a crash
     predictions: dict[int, float] = field(default_factory=dict)  # by number of the sample
 
@@ -102,7 +89,7 @@ class VirtualNetwork:
     machines : name → Machine
     now : float
         Virtual time in seconds.
-    alarms : list of (time, name, Alarm)
+    alarms : list of (time, name, events.Alarm)
     """
 
     def __init__(
@@ -133,7 +120,7 @@ class VirtualNetwork:
         self.machines = {name: Machine(name, tuple(near)) for name, near in neighbors.items()}
         self._column = {name: k for k, name in enumerate(self.machines)}  # of x and y
         self._cuts: set[frozenset[str]] = set()
-        self.alarms: list[tuple[float, str, Alarm]] = []
+        self.alarms: list[tuple[float, str, events.Alarm]] = []
         self.now = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []  # a heap, by time and order
         self._count = count()
@@ -183,7 +170,7 @@ class VirtualNetwork:
         machine.protocol, machine.buffer = None, []
         for other in machine.neighbors:
             if self._is_reachable(name, other):
-                self._tell(other, PeerDown(name))
+                self._tell(other, events.PeerDown(name))
 
     def suspend(self, name: str) -> None:
         """Suspend a learner's process, as SIGSTOP does: nobody is told."""
@@ -210,10 +197,10 @@ class VirtualNetwork:
     def rewire(self, name: str, neighbors: Sequence[str]) -> None:
         """Give a running learner other neighbors."""
         self.machines[name].neighbors = tuple(neighbors)
-        self._tell(name, Neighbors(tuple(neighbors)))
+        self._tell(name, events.Neighbors(tuple(neighbors)))
         for other in neighbors:
             if self._is_reachable(name, other):
-                self._tell(name, PeerUp(other))
+                self._tell(name, events.PeerUp(other))
 
     def join(self, name: str, neighbors: Sequence[str], column: int, n_samples: int) -> None:
         """Add a learner, which gets samples of a column of ``x`` and ``y`` from now on."""
@@ -263,13 +250,13 @@ class VirtualNetwork:
 
     def _connect(self, a: str, b: str) -> None:
         if self._is_reachable(a, b):
-            self._tell(a, PeerUp(b))
-            self._tell(b, PeerUp(a))
+            self._tell(a, events.PeerUp(b))
+            self._tell(b, events.PeerUp(a))
 
     def _tick(self, name: str) -> None:
         if name in self.machines:
             self.at(self.now + TICK, partial(self._tick, name))
-            self._tell(name, Tick())
+            self._tell(name, events.Tick())
 
     def _sense(self, name: str) -> None:
         """Store one more sample on a learner's machine."""
@@ -285,37 +272,38 @@ class VirtualNetwork:
             number = machine.protocol.learned + machine.protocol.n_queued + 1
             if number > machine.n_arrived:
                 return
-            self._tell(name, Sample(number, self.x[number - 1, k], float(self.y[number - 1, k])))
+            x, y = self.x[number - 1, k], self.y[number - 1, k]
+            self._tell(name, events.Sample(number, x, float(y)))
 
-    def _tell(self, name: str, event: Event) -> None:
+    def _tell(self, name: str, event: events.Event) -> None:
         machine = self.machines.get(name)
         if machine is None or machine.protocol is None:
             return
         if machine.is_suspended:
-            if isinstance(event, Received) and len(machine.buffer) < BUFFER:
+            if isinstance(event, events.Received) and len(machine.buffer) < BUFFER:
                 machine.buffer.append(event)
             return
         for effect in machine.protocol.handle(event, self.now):
             self._carry_out(machine, effect)
 
-    def _carry_out(self, machine: Machine, effect: Effect) -> None:
-        if isinstance(effect, Send):
+    def _carry_out(self, machine: Machine, effect: events.Effect) -> None:
+        if isinstance(effect, events.Send):
             self._send(machine.name, effect)
-        elif isinstance(effect, Predicted):
+        elif isinstance(effect, events.Predicted):
             machine.predictions[effect.number] = effect.y_hat
-        elif isinstance(effect, Checkpoint):
+        elif isinstance(effect, events.Checkpoint):
             assert machine.protocol is not None
             machine.disk = machine.protocol.snapshot()
         else:
             self.alarms.append((self.now, machine.name, effect))
 
-    def _send(self, sender: str, effect: Send) -> None:
+    def _send(self, sender: str, effect: events.Send) -> None:
         if frozenset((sender, effect.peer)) not in self._cuts:
-            frame = Received(sender, effect.data)
+            frame = events.Received(sender, effect.data)
             for delay in self.conditions.delays(self._generator):
                 self.at(self.now + delay, partial(self._arrive, effect.peer, frame))
 
-    def _arrive(self, name: str, frame: Received) -> None:
+    def _arrive(self, name: str, frame: events.Received) -> None:
         if frozenset((name, frame.peer)) not in self._cuts:
             self._tell(name, frame)
 

@@ -1,6 +1,8 @@
 """The protocol of one learner: rounds, idle steps, membership, snapshots."""
 
 import json
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -371,7 +373,7 @@ def test_checkpoints_come_every_so_many_samples(model_of):
     assert [e.number for e in effects if isinstance(e, Checkpoint)] == [4, 8]
 
 
-# what the owner may ask
+# what the driver may ask
 
 
 def test_predicting_changes_nothing(model_of):
@@ -423,3 +425,31 @@ def test_nothing_is_said_twice(model_of):
     protocol = Protocol("a", model_of(), (), incarnation=1)
     feed(protocol, *stream(1))
     assert protocol.handle(Tick(), 1.0) == []
+
+
+def test_no_call_returns_to_a_file_that_it_left(model_of, talk_of):
+    """The protocol calls edges and learner, and neither calls it back."""
+    source, returned = str(Path(domkl.__file__).parent), set()
+
+    def look(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(source):
+            files = []
+            while frame is not None and "domkl/mesh/protocol" in frame.f_code.co_filename:
+                if not files or files[-1] != frame.f_code.co_filename:
+                    files.append(frame.f_code.co_filename)
+                frame = frame.f_back
+            if len(files) != len(set(files)):
+                returned.add(tuple(Path(name).name for name in reversed(files)))
+
+    talk = talk_of(model_of())
+    sys.setprofile(look)
+    try:
+        talk.meet()
+        for _ in range(3):
+            talk.learn("a")
+            talk.tick(0.6)
+        talk.tick(5.0, lambda *_: True)
+        talk.all["a"].leave()
+    finally:
+        sys.setprofile(None)
+    assert returned == set()
