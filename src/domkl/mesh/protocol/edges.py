@@ -18,7 +18,7 @@ The rules of this file:
   algorithm's state in this epoch. Both ends have the same contribution with opposite signs. When
   the epoch ends, each end subtracts its contribution from the state.
 - This file never calls the protocol. What the protocol must do about its learner is queued, in
-  order, as `Completed`, `Closed` and `Rewired`, and it takes them with `Edges.take_changes`.
+  order, in `Edges.changes`: as `Completed`, `Closed` and `Rewired`.
 """
 
 from collections.abc import Sequence
@@ -116,7 +116,7 @@ class Edge:
     @property
     def is_wanted(self) -> bool:
         """Whether the neighbor's offer has come and ours is not made."""
-        return self.is_due and self.peer_offer is not None
+        return self.is_open and self.own_offer is None and self.peer_offer is not None
 
     def offer(self, own: Offer, frame: bytes, step: int) -> Pair | None:
         """Make the next own offer; return the pair if this completes the exchange."""
@@ -245,15 +245,13 @@ class Edges:
         self._name, self._model, self._timing, self._measures = name, model, timing, measures
         self._number = incarnation * COUNTS  # the last own number given to an edge
         self._told: dict[str, set[str]] = {}  # alarm texts by neighbor, each raised once
-        self._changes: list[Change] = []  # what the protocol has not taken yet
         self.by_peer: dict[str, Edge] = {}  # in the order of sums
         self.opened: list[Edge] = []  # those that are open, in the same order
-        self.effects: list[Effect] = []  # in order; the protocol appends its own ones, too
-
-    def take_changes(self) -> list[Change]:
-        """Return what happened to the edges since the last call, in order."""
-        changes, self._changes = self._changes, []
-        return changes
+        #: what happened to the edges, in order; the protocol applies it to the learner, and empties
+        #: the list
+        self.changes: list[Change] = []
+        #: what the driver must do, in order; the protocol appends its own effects, and empties it
+        self.effects: list[Effect] = []
 
     def set_neighbors(self, names: Sequence[str]) -> None:
         """Have these neighbors from now on, in this order; edges to others are closed."""
@@ -317,7 +315,7 @@ class Edges:
             edge.last_asked, edge.ask_pause = now, self._timing.resend_after
             self._post(edge, frame, now)
             if pair is not None:
-                self._changes.append(Completed(edge, pair))
+                self.changes.append(Completed(edge, pair))
 
     def tick(self, now: float) -> None:
         """Close silent edges, greet on closed ones, ask for missing offers, send signs of life."""
@@ -359,7 +357,7 @@ class Edges:
         if why == "early":
             self._ask(edge, now)
         if pair is not None:
-            self._changes.append(Completed(edge, pair))
+            self.changes.append(Completed(edge, pair))
 
     def _hello(self, edge: Edge, frame: Frame, now: float) -> None:
         if frame.from_epoch < edge.peer_number:
@@ -421,7 +419,7 @@ class Edges:
         was_open = edge.is_open
         contribution = edge.close(own=own, peer=peer)
         if was_open:
-            self._changes.append(Closed(contribution))
+            self.changes.append(Closed(contribution))
             self._rewire()
 
     def _rewire(self) -> None:
@@ -429,7 +427,7 @@ class Edges:
         self.opened = [edge for edge in self.by_peer.values() if edge.is_open]
         after = [edge.peer for edge in self.opened]
         if before != after:
-            self._changes.append(Rewired(before, after))
+            self.changes.append(Rewired(before, after))
 
     def _next(self) -> int:
         self._number += 1

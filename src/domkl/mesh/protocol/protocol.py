@@ -162,7 +162,8 @@ class Protocol:
 
     def _apply_changes(self) -> None:
         """Bring the learner in step with what happened to its edges."""
-        for change in self.edges.take_changes():
+        changes, self.edges.changes = self.edges.changes, []
+        for change in changes:
             if isinstance(change, Completed):
                 self._completed(change.edge, change.pair)
             elif isinstance(change, Closed):
