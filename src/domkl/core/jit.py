@@ -227,7 +227,7 @@ class Parameters:
             for name, kind in vars(base).get("__annotations__", {}).items()
             if "ClassVar" not in str(kind) and not isinstance(getattr(cls, name, None), str)
         ]
-        made = namedtuple("Tuple", dict.fromkeys(names))  # type: ignore[misc]  # noqa: PYI024
+        made = namedtuple("Tuple", dict.fromkeys(names))  # type: ignore[misc]
         made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.Tuple"
         cls.Tuple = made
 

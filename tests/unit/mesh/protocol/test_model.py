@@ -1,4 +1,4 @@
-"""What learners must agree on, and what is told where they do not."""
+"""The model: what learners must have in common, and how a difference is reported."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The codec is total: any bytes decode, or raise WireError."""
+"""The wire format: any bytes either decode or raise WireError."""
 
 import json
 import math
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from domkl.algorithms.admm import DOMKL
+import domkl
 from domkl.errors import WireError
 from domkl.mesh.protocol import wire
 from domkl.mesh.protocol.learner import LocalLearner
@@ -157,7 +157,7 @@ def test_an_offer_is_read_to_the_bit(model_of, dtype):
 
 
 def test_each_neighbor_hears_its_own_row(model_of):
-    layout, said = message(model_of(DOMKL(weights="message-passing")), n_neighbors=3)
+    layout, said = message(model_of(domkl.DOMKL(weights="message-passing")), n_neighbors=3)
     assert layout.is_by_edge
     said = said._replace(loss=np.arange(6.0).reshape(3, 2))
     for edge in range(3):
