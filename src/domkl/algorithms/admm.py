@@ -428,5 +428,5 @@ class DOMKL(CompiledAlgorithm):
             pass_on(state, self.eta_g, net, message)
         return state, message
 
-    amend = DOKL.amend  # type: ignore[assignment]
-    leave = DOKL.leave  # type: ignore[assignment]
+    amend = DOKL.amend
+    leave = DOKL.leave

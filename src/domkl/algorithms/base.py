@@ -102,19 +102,19 @@ class Algorithm(Parameters, ABC):
     """Base of every algorithm, the user's own included."""
 
     #: takes features of one kernel and refuses more
-    single_kernel: ClassVar[bool] = False
+    single_kernel: bool = False
     #: runs on graphs without cycles only
-    needs_acyclic: ClassVar[bool] = False
+    needs_acyclic: bool = False
     #: looks at z, and not at x alone; features that nobody looks at are not made
-    uses_features: ClassVar[bool] = True
+    uses_features: bool = True
     #: fields of the state with one row per directed edge instead of one per learner
-    by_edge: ClassVar[tuple[str, ...]] = ()
+    by_edge: tuple[str, ...] = ()
     #: the loss it learns by, where labels must suit it
-    loss: ClassVar[Loss | None] = None
+    loss: Loss | None = None
     #: has no neighbors, whatever the graph
-    is_alone: ClassVar[bool] = False
+    is_alone: bool = False
     #: time of a learner-step and kernel, with DOMKL's as 1: for estimates of the time that is left
-    relative_cost: ClassVar[float] = 1.0
+    relative_cost: float = 1.0
     #: its compiled functions, where it has any
     law: ClassVar[Law | None] = None
 
@@ -179,9 +179,8 @@ class Algorithm(Parameters, ABC):
 
     def parameters(self) -> dict[str, Any]:
         """What can be set."""
-        if not is_dataclass(self):
-            return dict(vars(self))
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        names = (each.name for each in fields(self)) if is_dataclass(self) else vars(self)
+        return {name: getattr(self, name) for name in names}
 
     def replaced(self, **given: Any) -> "Algorithm":
         """Give the same algorithm with some parameters set."""
@@ -214,7 +213,7 @@ class CompiledAlgorithm(Algorithm):
     A subclass is a frozen dataclass of its parameters; the law gets them as a NamedTuple.
     """
 
-    law: ClassVar[Law]  # type: ignore[misc]
+    law: ClassVar[Law]
 
     @property
     def exchange(self) -> Mapping[str, Delivery]:

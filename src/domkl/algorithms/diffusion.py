@@ -221,4 +221,4 @@ class RFFDOMKL(CompiledAlgorithm):
         theta, combined = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(2))
         return State(theta, combined, np.zeros(sizes.weights), uniform(sizes))
 
-    idle_step = RFFDOKL.idle_step  # type: ignore[assignment]
+    idle_step = RFFDOKL.idle_step

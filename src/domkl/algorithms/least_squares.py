@@ -224,7 +224,7 @@ def _shrink(
     chance = sigmoid(own - reach * slope)
     noise = 1 / max(chance * (1 - chance), LEAST_CURVATURE)
     shrink(factor, diagonal, z, gain, noise, params.forget, params.ridge)
-    return -slope / params.forget
+    return float(-slope / params.forget)
 
 
 @sweep

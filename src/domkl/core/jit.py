@@ -92,7 +92,8 @@ def compiled_as(function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def _compiled(function: F, **options: Any) -> F:
-    dispatcher = numba.njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+    njit: Any = numba.njit  # whose annotations know fewer options
+    dispatcher = njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
         stamp_cache(dispatcher, STAMP)
     return dispatcher  # type: ignore[no-any-return]
@@ -115,20 +116,27 @@ class StampedCache(FunctionCache):
     """The binaries of one function, with one index for the package and one for each user's law."""
 
     def __init__(self, function: Any, stamp: str) -> None:
-        super().__init__(function)
+        begin: Any = super().__init__
+        begin(function)
         self._stamp = stamp
         self._cache_file = self._file("")
 
     def _file(self, suffix: str) -> "_TolerantIndex":
-        return _TolerantIndex(self._cache_path, self._impl.filename_base + suffix, self._stamp)
+        made: Any = _TolerantIndex
+        index: _TolerantIndex = made(
+            self._cache_path, self._impl.filename_base + suffix, self._stamp
+        )
+        return index
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the binary for this signature, where there is one."""
-        return self._at(sig, lambda: super(StampedCache, self).load_overload(sig, target_context))
+        load: Any = super().load_overload
+        return self._at(sig, lambda: load(sig, target_context))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Store the binary for this signature."""
-        self._at(sig, lambda: super(StampedCache, self).save_overload(sig, data))
+        save: Any = super().save_overload
+        self._at(sig, lambda: save(sig, data))
 
     def _at(self, sig: Any, work: Callable[[], Any]) -> Any:
         """Do this with the file that belongs to the classes in a signature."""
@@ -144,12 +152,13 @@ class StampedCache(FunctionCache):
             self._cache_file = own
 
 
-class _TolerantIndex(IndexDataCacheFile):  # type: ignore[misc]
+class _TolerantIndex(IndexDataCacheFile):
     """An index that counts as empty where it cannot be read: it may name classes that moved."""
 
     def _load_index(self) -> Any:
+        load: Any = super()._load_index
         try:
-            return super()._load_index()
+            return load()
         except Exception:
             return {}
 
@@ -223,7 +232,7 @@ class Parameters:
         names = [
             name
             for base in reversed(cls.__mro__)
-            if issubclass(base, Parameters)
+            if base is cls or "__dataclass_fields__" in vars(base)
             for name, kind in vars(base).get("__annotations__", {}).items()
             if "ClassVar" not in str(kind) and not isinstance(getattr(cls, name, None), str)
         ]

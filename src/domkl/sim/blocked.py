@@ -284,12 +284,14 @@ class _Network:
     ) -> None:
         """Call `work` for all learners, shared out among the threads."""
         flags = tuple(halves[name] for name in ("merges", "steps", "is_fused"))
-        given = (*flags, x, y, y_hat, self._f[0], self._web, self._map)
+        given: Any = (*flags, x, y, y_hat, self._f[0], self._web, self._map)
+
+        run: Any = work
 
         def part(low: int, high: int) -> None:
             room = self._rooms.get()
             try:
-                work(self._state, self._rates, now, after, *given, room, low, high)
+                run(self._state, self._rates, now, after, *given, room, low, high)
             finally:
                 self._rooms.put(room)
 
@@ -358,8 +360,9 @@ class _Network:
         if len(y) % 2:
             own = carry(law, own, after, 0, y.shape[1])
         flags = {"merges": True, "steps": False, "is_fused": False}
-        given = (*flags.values(), x[0], y[0], np.empty(len(y[0])), f[0], web, features, room)
-        work(part, self._rates, own, own, *given, 0, y.shape[1])
+        given: Any = (*flags.values(), x[0], y[0], np.empty(len(y[0])), f[0], web, features, room)
+        run: Any = work
+        run(part, self._rates, own, own, *given, 0, y.shape[1])
         put_kernels(self._state, part, first)
         return f
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import binding
-from numba import carray, types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.core.ccallback import CFunc
 
 from domkl.core.exchange import Wires, deliver, totals_of
@@ -21,8 +21,8 @@ from domkl.sim.cv import pair_gaps
 from domkl.typing import Array, Floats, Ints
 
 REALS = {"float32": types.float32, "float64": types.float64}
-INT, NUMBERS = types.int64, types.CPointer(types.float64)
-INDICES = types.CPointer(types.int64)
+_pointer: Any = types.CPointer
+INT, NUMBERS, INDICES = types.int64, _pointer(types.float64), _pointer(types.int64)
 
 
 def _map(x, turns, z, energy, n, n_inputs, n_angles, n_rows, n_kernels, n_features, m, linear):  # type: ignore[no-untyped-def]
@@ -75,7 +75,7 @@ def _totals(totals, values, n_totals, n_values, length, span, start, stop):  # t
 
 
 def _signatures(real: Any) -> dict[Any, Any]:
-    reals = types.CPointer(real)
+    reals = _pointer(real)
     return {
         _map: (NUMBERS, NUMBERS, reals, NUMBERS, *(INT,) * 7, types.boolean),
         _pairs: (NUMBERS, NUMBERS, reals, NUMBERS, reals, INDICES, *(INT,) * 3),
@@ -100,7 +100,7 @@ def _external(function: Any) -> dict[Any, Any]:
     return made
 
 
-_linked: dict[str, list[CFunc]] = {}  # the functions by type: what keeps them alive
+_linked: dict[str, list[Any]] = {}  # the functions by type: what keeps them alive
 
 
 def link(dtype: Any) -> None:
@@ -111,7 +111,7 @@ def link(dtype: Any) -> None:
         made = []
         for function, arguments in _signatures(REALS[name]).items():
             options = {"nopython": True, "error_model": "numpy", "fastmath": FUSED}
-            compiled = CFunc(function, (arguments, types.void), {}, options)
+            compiled: Any = CFunc(function, (arguments, types.void), {}, options)
             with suppress(RuntimeError):  # where there is no folder to store binaries in
                 compiled._cache = StampedCache(function, STAMP)
             compiled.compile()

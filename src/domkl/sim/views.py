@@ -16,7 +16,7 @@ from domkl.core.exchange import DELIVERIES, Wires
 from domkl.core.jit import compiled_as, sweep
 from domkl.core.vectors import copied
 from domkl.sim.shared import hear_field, total_field
-from domkl.typing import Array, Ints
+from domkl.typing import Ints
 
 
 def _written(function: Callable[..., Any], arguments: str) -> Callable[..., Any]:
@@ -186,7 +186,7 @@ def featureless(fields: Any) -> Any:
 
 
 @sweep
-def net_rows(degree: Array, size: Array, indptr: Ints, ends: Ints, low: int, high: int) -> Net:
+def net_rows(degree: Floats, size: Floats, indptr: Ints, ends: Ints, low: int, high: int) -> Net:
     """What learners low..high − 1 know of the network; their edges are counted from 0, in ends."""
     for k in range(low, high + 1):
         ends[k - low] = indptr[k] - indptr[low]

@@ -5,7 +5,7 @@ import pytest
 
 import domkl
 from domkl.errors import DataError
-from domkl.mesh.protocol.learner import LocalLearner, deliver
+from domkl.mesh.protocol.learner import LocalLearner
 from domkl.mesh.protocol.wire import Offer
 from domkl.mesh.testing.schedules import DRAWN, algorithm_of
 
