@@ -7,7 +7,7 @@ hears i ± 1 and i ± 3), mutual TLS, 300 rounds after 20 to warm up.
     arithmetic   the learners alone: predict, step, merge of four messages, and the learner without
                  neighbors that every node runs beside, to tell what neighbors are worth
     both         bare and arithmetic in the same processes, by turns
-    mesh         `domkl node`: protocol, journal, HTTP face and all, replaying a file
+    mesh         `domkl node`: protocol, write-ahead log, HTTP server and all, replaying a file
 
 Ratios are of the mesh's time per round: to *both*, and to the sum of the first two. With ten
 processes on two cores the sum is too low a floor: by turns with something else, arithmetic finds
@@ -51,13 +51,13 @@ class Watch:
 
 
 async def bare(folder: Path, *, with_arithmetic: bool = False) -> list[float]:
-    from domkl.cli.node import make_transport
-    from domkl.mesh.node.home import open_home
+    from domkl.mesh.node.folder import open_folder
+    from domkl.mesh.transports import registry
 
-    home = open_home(folder)
-    transport, watch = make_transport(home), Watch()
-    work = Arithmetic(home) if with_arithmetic else None
-    heard, news = dict.fromkeys(home.neighbors, 0), asyncio.Event()
+    here = open_folder(folder)
+    transport, watch = registry.make(here.config.transport, here.endpoint), Watch()
+    work = Arithmetic(here) if with_arithmetic else None
+    heard, news = dict.fromkeys(here.neighbors, 0), asyncio.Event()
     up: set[str] = set()
 
     def on_frame(peer: str, frame: bytes) -> None:
@@ -69,15 +69,15 @@ async def bare(folder: Path, *, with_arithmetic: bool = False) -> list[float]:
         news.set()
 
     await transport.start(on_frame, on_peer, lambda who, why: None)
-    while up != set(home.neighbors):
+    while up != set(here.neighbors):
         news.clear()
         await news.wait()
-    body = bytes(_frame_bytes(home.config.model(), home.name) - 8)
+    body = bytes(_frame_bytes(here.config.model(), here.name) - 8)
     for number in range(1, N_ROWS + 1):
         if work is not None:
             work.step(number)
         frame = number.to_bytes(8, "little") + body
-        for peer in home.neighbors:
+        for peer in here.neighbors:
             transport.send(peer, frame)
         while number <= N_WARM + N_ROUNDS and min(heard.values()) < number:
             news.clear()
@@ -91,13 +91,13 @@ async def bare(folder: Path, *, with_arithmetic: bool = False) -> list[float]:
 class Arithmetic:
     """A learner that merges four messages a round, and the learner without neighbors beside it."""
 
-    def __init__(self, home: Any) -> None:
+    def __init__(self, here: Any) -> None:
         from domkl.mesh.protocol.learner import LocalLearner
 
-        model = home.config.model()
+        model = here.config.model()
         self.learner, self.alone = LocalLearner(model), LocalLearner(model)
-        self.n_neighbors = len(home.neighbors)
-        self.learner.rewire([], list(home.neighbors))
+        self.n_neighbors = len(here.neighbors)
+        self.learner.rewire([], list(here.neighbors))
         self.layout, self.offer = self.learner.layout(), None
         self.samples = np.random.default_rng(0).uniform(size=(N_ROWS, N_INPUTS))
 
@@ -112,9 +112,9 @@ class Arithmetic:
 
 
 async def arithmetic(folder: Path) -> list[float]:
-    from domkl.mesh.node.home import open_home
+    from domkl.mesh.node.folder import open_folder
 
-    work, watch = Arithmetic(open_home(folder)), Watch()
+    work, watch = Arithmetic(open_folder(folder)), Watch()
     for number in range(1, N_ROWS + 1):
         work.step(number)
         watch.see(number)
@@ -127,7 +127,6 @@ async def both(folder: Path) -> list[float]:
 
 async def mesh(folder: Path) -> list[float]:
     import domkl.mesh.node.node
-    from domkl.cli.node import make_transport
     from domkl.mesh.node.serve import Options, serve
     from domkl.mesh.protocol.events import Effect, Event
     from domkl.mesh.protocol.protocol import Protocol
@@ -142,7 +141,7 @@ async def mesh(folder: Path) -> list[float]:
 
     domkl.mesh.node.node.Protocol = Timed
     options = Options(csv=folder / "samples.csv", until_end=True)
-    await serve(folder, options, transports=make_transport)
+    await serve(folder, options)
     return watch.seconds()
 
 

@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from domkl.mesh.config.file import Member, MeshConfig, write_config
-from domkl.mesh.node.journal import Journal
-from domkl.mesh.node.segment import Entry
+from domkl.mesh.node.wal import Entry, WriteAheadLog
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
@@ -50,7 +49,7 @@ class Node:
 
     def __init__(self, folder):
         begun = time.perf_counter()
-        command = [sys.executable, "-m", "domkl.cli.main", "node", str(folder)]
+        command = [sys.executable, "-m", "domkl", "node", str(folder)]
         self.process = subprocess.Popen([*command, "--log-level", "error"], env=os.environ)
         while self._status() != 200:
             if self.process.poll() is not None:
@@ -100,7 +99,7 @@ def acknowledged(size, until):
 
 def syncs(folder):
     """The journal by itself: what one sync costs, and what sharing it is worth."""
-    journal = Journal(folder / "journal", 6)
+    journal = WriteAheadLog(folder / "journal", 6)
     for size in (1, 16, 100):
         entries = [Entry(np.arange(6.0)) for _ in range(size)]
         begun, n = time.perf_counter(), 0

@@ -17,6 +17,7 @@ LEVEL = {
     "sim": 3, "mesh": 3,
     "estimators": 4, "experiments": 4,
     "cli": 5,
+    "__main__": 6,
 }  # fmt: skip
 #: third parties that each package may import; levels 0 to 2 stay with the scientific core
 THIRD_PARTY = {

@@ -11,8 +11,7 @@ import ssl
 from domkl.mesh.config import certificates
 from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.memory import MemoryHub, MemoryTransport
-from domkl.mesh.transports.sockets import context
-from domkl.mesh.transports.tls import TlsTransport
+from domkl.mesh.transports.tls import TlsTransport, context
 from domkl.mesh.transports.zenoh import ZenohTransport
 
 LOCALHOST = "127.0.0.1"

@@ -14,12 +14,11 @@ from pathlib import Path
 
 import domkl
 from domkl.mesh.config.file import Member, MeshConfig, write_config
-from domkl.mesh.node.home import open_home
-from domkl.mesh.node.ledger import Ledger
+from domkl.mesh.node.folder import open_folder
+from domkl.mesh.node.intake import Given
 from domkl.mesh.node.node import Node
-from domkl.mesh.node.samples import Given
-from domkl.mesh.node.serve import tls_transport
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
 
 DEADLINE = 120  # seconds; compiling afresh on a busy machine takes most of it
@@ -79,14 +78,14 @@ def wait_until(claim, seconds=DEADLINE):
     raise AssertionError(f"not in {seconds} s: {claim}")
 
 
-def made(folder, with_transport=False):
-    home = open_home(folder)
-    ledger = Ledger(home.data, home.config.model(), home.config.lags)
-    return Node(home, ledger, tls_transport(home) if with_transport else None, save_pause=0.0)
+def made(path, with_transport=False):
+    folder = open_folder(path)
+    transport = registry.make("tls", folder.endpoint) if with_transport else None
+    return Node(folder, transport, save_pause=0.0)
 
 
 def prepared(node, numbers):
-    return [node.ledger.desk.sample(Given(**sample(k))) for k in numbers]
+    return [node.format.sample(Given(**sample(k))) for k in numbers]
 
 
 async def until(claim):
@@ -138,7 +137,7 @@ class Process:
 
     def __init__(self, folder, *options, before=None, **streams):
         self.folder, self.log = Path(folder), Path(folder) / f"log-{time.monotonic_ns()}"
-        command = [sys.executable, "-m", "domkl.cli.main", "node", str(folder)]
+        command = [sys.executable, "-m", "domkl", "node", str(folder)]
         source = Path(domkl.__file__).parents[1]
         self.process = subprocess.Popen(
             [*command, "--log-format", "json", "--log-file", str(self.log), *options],

@@ -48,6 +48,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     args = parser().parse_args(argv)
+    if not {"", str(Path.cwd())} & set(sys.path):
+        sys.path.append(str(Path.cwd()))  # where module:Name of a user's own algorithm is found
     with Interrupts() as interrupts:
         args.interrupts = interrupts
         try:

@@ -1,4 +1,4 @@
-"""What the subcommands of `domkl mesh` do; needs the extra `mesh`."""
+"""The subcommands of `domkl mesh` that set up and change a mesh; needs the extra `mesh`."""
 
 import argparse
 import signal
@@ -13,8 +13,10 @@ from domkl.cli.mesh_watch import status, up
 from domkl.errors import ParameterError
 from domkl.mesh.config import folder as folders
 from domkl.mesh.config.file import MeshConfig, config_of
-from domkl.mesh.config.topology import members_at, named_edges, next_member, parse_edges
+from domkl.mesh.config.settings import members_at, next_member
+from domkl.mesh.config.topology import named_edges, parse_edges
 from domkl.mesh.local.launcher import reload_running
+from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
 
 
@@ -41,7 +43,7 @@ def add(args: argparse.Namespace) -> int:
 
 
 def remove(args: argparse.Namespace) -> int:
-    """Take a learner out."""
+    """Remove a learner."""
     config = folders.read_mesh(args.folder)
     edges = parse_edges(args.edges, config.names)
     new, kept = folders.remove_learner(args.folder, args.name, edges)
@@ -57,10 +59,10 @@ def rotate_keys(args: argparse.Namespace) -> int:
         raise ParameterError(f"--authority is for all learners, got {args.names[0]!r}")
     if args.authority == "new":
         config = folders.begin_authority(args.folder)
-        print("made a new authority; both are believed until  rotate-keys --authority retire")
+        print("made a new authority; both are trusted until  rotate-keys --authority retire")
     elif args.authority == "retire":
         config = folders.retire_authority(args.folder)
-        print("the old authority is believed no more")
+        print("the old authority is not trusted any more")
     else:
         config = folders.rotate_keys(args.folder, args.names, days=args.days)
         print(f"new keys, good for {args.days} days: {', '.join(args.names or config.names)}")
@@ -69,13 +71,12 @@ def rotate_keys(args: argparse.Namespace) -> int:
 
 
 def router(args: argparse.Namespace) -> int:
-    """Run a Zenoh router until Ctrl-C or SIGTERM."""
+    """Run the router of a mesh until Ctrl-C or SIGTERM."""
     config = folders.read_mesh(args.folder)
     if config.router is None:
         raise ParameterError(f"{args.folder / folders.MESH} must name a router, got none")
-    from domkl.mesh.transports.zenoh import run_router
-
     listen = config.router if args.listen is None else Address.parse(args.listen)
+    run_router = registry.find(config.transport).run_router
     is_over = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: is_over.set())
@@ -97,7 +98,7 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
 
 
 def _tell(folder: Path, config: MeshConfig, files: str) -> None:
-    """Let running nodes know; say what is left to do for others."""
+    """Reload the nodes that run here; say what must be done for others."""
     pid = reload_running(folder)
     if pid is not None:
         print(f"told domkl mesh up (process {pid}) to read it again")

@@ -1,4 +1,4 @@
-"""`domkl mesh demo`: run it, print what happened, keep picture and numbers."""
+"""`domkl mesh demo`: run it, print what happened, and write a figure and a JSON file."""
 
 import argparse
 import json

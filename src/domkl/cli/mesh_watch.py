@@ -1,4 +1,4 @@
-"""`domkl mesh up` and `domkl mesh status`: run learners here, and show how they are doing."""
+"""`domkl mesh up` and `domkl mesh status`: run the learners here, and show their state."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.local.launcher import Ended, Launcher, Options
 from domkl.mesh.local.status import Row, as_table, ask_all, rows_of
-from domkl.mesh.node.warm import warm_up
+from domkl.mesh.node.node import warm_up
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
@@ -40,7 +40,7 @@ def up(args: argparse.Namespace) -> int:
         _signals() as asked,
     ):
         with note_after(1.0, "compiling; this takes some 30 s, once"):
-            warm_up(launcher.config.model())  # else each of the nodes would do it
+            warm_up(launcher.config.model())  # otherwise each node would do it
         if not asked & ENDING:
             launcher.start()
             with Screen(sys.stderr) as screen:
@@ -49,7 +49,7 @@ def up(args: argparse.Namespace) -> int:
         launcher.stop()
         codes = {name: node.code for name, node in launcher.nodes.items()}
     _print(rows, args.json)
-    # one that was asked to end before it could listen ends by the signal itself
+    # a node that gets SIGTERM before it handles signals ends by the signal itself
     bad = [name for name, code in codes.items() if code not in (0, -signal.SIGTERM, None)]
     if bad:
         said = launcher.nodes[bad[0]].last_words()
@@ -66,7 +66,7 @@ def _run(
             asked.discard(signal.SIGHUP)
             screen.say(_reloaded(launcher))
         for ended in launcher.poll():
-            screen.say(_obituary(launcher, ended))
+            screen.say(_how_it_ended(launcher, ended))
         if not launcher.restart and not any(launcher.pids.values()):
             screen.say("no node runs any more")
             return
@@ -79,7 +79,7 @@ def _run(
 
 
 def _reloaded(launcher: Launcher) -> str:
-    """Read again; a file that is wrong changes nothing."""
+    """Read the mesh file again; a wrong file changes nothing."""
     try:
         launcher.reload()
     except DomklError as error:
@@ -87,7 +87,7 @@ def _reloaded(launcher: Launcher) -> str:
     return "read mesh.toml again"
 
 
-def _obituary(launcher: Launcher, ended: Ended) -> str:
+def _how_it_ended(launcher: Launcher, ended: Ended) -> str:
     how = f"signal {-ended.code}" if ended.code < 0 else f"code {ended.code}"
     said = launcher.nodes[ended.name].last_words()
     again = "; it will be started again" if launcher.restart else ""
@@ -105,7 +105,7 @@ def _options(args: argparse.Namespace) -> Options:
     is_shared = "{name}" not in args.csv
 
     def options(name: str) -> Sequence[str]:
-        if is_shared and name not in names:  # it came later; the rows are dealt
+        if is_shared and name not in names:  # it was added later: all rows are dealt out already
             return ()
         path = Path(args.csv.replace("{name}", name)).absolute()
         share = ["--rows", f"{names.index(name)}::{len(names)}"] if is_shared else []
@@ -116,7 +116,7 @@ def _options(args: argparse.Namespace) -> Options:
 
 @contextmanager
 def _signals() -> Iterator[set[int]]:
-    """Collect the signals that end or reload, instead of letting them end this process."""
+    """Collect SIGINT, SIGTERM and SIGHUP in a set, instead of letting them end this process."""
     asked: set[int] = set()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.signal(number, lambda n, frame: asked.add(n)) for number in numbers]
@@ -128,7 +128,7 @@ def _signals() -> Iterator[set[int]]:
 
 
 class Screen:
-    """A table that is redrawn in place on a terminal, and printed now and then elsewhere."""
+    """A table that is redrawn in place on a terminal, and printed at intervals elsewhere."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -142,13 +142,13 @@ class Screen:
         self._wipe()
 
     def show(self, table: str) -> None:
-        """Show the table, over the last one."""
+        """Show the table in place of the last one."""
         self._wipe()
         print(table, file=self._file, flush=True)
         self._n_lines = table.count("\n") + 1 if self.is_terminal else 0
 
     def say(self, line: str) -> None:
-        """Say something that stays."""
+        """Print a line that is not overwritten."""
         self._wipe()
         print(line, file=self._file, flush=True)
 

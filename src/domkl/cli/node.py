@@ -5,82 +5,102 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.errors import ParameterError
+from domkl.mesh.local.parent import end_with
+from domkl.mesh.transports.registry import missing_extra
 
 if TYPE_CHECKING:
     from domkl.mesh.node.serve import Options
 
 SUMMARY = "run one learner of a mesh as a process"
 DESCRIPTION = """\
-Run the learner whose folder domkl mesh init has made, until SIGTERM or Ctrl-C.
+Run a learner from the folder that domkl mesh init has made, until SIGTERM or Ctrl-C.
 
 It takes samples over HTTP, and from standard input, a CSV file or an MQTT topic; learns them with
-its neighbors; and answers predictions meanwhile. What it has acknowledged is on disk, and is
-learned once, whatever happens. SIGHUP makes it read mesh.toml and its certificates again.
+its neighbors; and answers requests for predictions meanwhile. A sample that it has acknowledged is
+on disk, and is learned exactly once. On SIGHUP it reads mesh.toml and its certificates again.
 
   domkl node mesh/north
   domkl node mesh/north --csv load.csv --rate 10
   domkl node mesh/north --stdin --until-end < samples.jsonl
 """
-EXTRAS = {"aiomqtt": "mqtt", "zenoh": "zenoh"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("folder", metavar="FOLDER", type=Path, help="of the learner")
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="folder of the learner")
     parser.add_argument(
         "--mesh", metavar="FILE", type=Path, help="the mesh file (default: FOLDER/mesh.toml)"
     )
-    face = parser.add_argument_group("HTTP")
-    face.add_argument(
+    http = parser.add_argument_group("HTTP")
+    http.add_argument(
         "--http",
         metavar="HOST:PORT",
-        help="where to listen (default: as mesh.toml says); beyond loopback, with TLS and a token",
+        help="address to listen at (default: as in mesh.toml); beyond loopback with TLS and token",
     )
-    face.add_argument(
-        "--require-token", action="store_true", help="demand FOLDER/token on loopback, too"
+    http.add_argument(
+        "--require-token",
+        action="store_true",
+        help="demand the token in FOLDER/token on loopback as well",
     )
-    source = parser.add_argument_group("samples, besides HTTP")
-    source.add_argument("--stdin", action="store_true", help="JSON lines, as of POST /learn")
-    source.add_argument("--csv", metavar="FILE", type=Path, help="replay a file with a header")
+    source = parser.add_argument_group("further sources of samples")
     source.add_argument(
-        "--rate", metavar="R", type=float, help="rows a second; 0: as fast as learned (default: 0)"
+        "--stdin",
+        action="store_true",
+        help="JSON lines from standard input, each as the body of POST /learn",
+    )
+    source.add_argument("--csv", metavar="FILE", type=Path, help="rows of a CSV file with a header")
+    source.add_argument(
+        "--rate",
+        metavar="R",
+        type=float,
+        help="rows a second; 0 for as fast as they are learned (default: 0)",
     )
     source.add_argument(
-        "--rows", metavar="A:B:C", help="which rows, as Python has it: 0::4 is every fourth"
+        "--rows", metavar="A:B:C", help="rows of --csv, as a Python slice: 0::4 is every fourth"
     )
     source.add_argument(
         "--missing",
         choices=("error", "drop"),
         default="error",
-        help="rows of --csv with empty cells (default: error)",
+        help="what to do with rows that have empty cells (default: error)",
     )
     source.add_argument("--mqtt", metavar="URL", help="mqtt://user:password@host:port, or mqtts://")
-    source.add_argument("--topic", metavar="T", help="of --mqtt")
+    source.add_argument("--topic", metavar="T", help="topic of --mqtt")
     source.add_argument(
-        "--until-end", action="store_true", help="stop when all of --stdin or --csv is learned"
+        "--until-end",
+        action="store_true",
+        help="stop when all samples of --stdin or --csv are learned",
     )
     log = parser.add_argument_group("log")
     log.add_argument("--log-format", choices=("text", "json"), default="text")
     log.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     log.add_argument(
-        "--log-file", metavar="FILE", type=Path, help="default: standard error; rotated at 10 MB"
+        "--log-file",
+        metavar="FILE",
+        type=Path,
+        help="file, rotated at 10 MB (default: standard error)",
+    )
+    parser.add_argument(
+        "--parent", metavar="PID", type=int, help="end when this parent process ends (Linux)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the node."""
+    if args.parent is not None:
+        end_with(args.parent)
     _check(args)
     try:
-        from domkl.mesh.node import telemetry
+        from domkl.mesh.node.log import logging_to
+        from domkl.mesh.node.serve import serve
 
         options = _options(args)
-        from domkl.mesh.node.serve import serve
     except ModuleNotFoundError as error:
-        raise _lacking(error) from None
+        raise missing_extra(error) from None
     import asyncio
 
-    with telemetry.logging_to(args.log_format, args.log_level, args.log_file):
-        asyncio.run(serve(args.folder, options, mesh_file=args.mesh, transports=make_transport))
+    with logging_to(args.log_format, args.log_level, args.log_file):
+        asyncio.run(serve(args.folder, options, mesh_file=args.mesh))
     return 0
 
 
@@ -123,32 +143,3 @@ def _topic(url: str, topic: str) -> Any:
     from domkl.mesh.node.mqtt import Broker, from_topic
 
     return partial(from_topic, broker=Broker.parse(url), topic=topic)
-
-
-def make_transport(home: Any) -> Any:
-    """The transport that the mesh file names."""
-    from domkl.mesh.node.serve import tls_transport
-
-    if home.config.transport == "tls":
-        return tls_transport(home)
-    try:
-        from domkl.mesh.transports.zenoh import ZenohTransport
-    except ModuleNotFoundError as error:
-        raise _lacking(error) from None
-    config = home.config
-    return ZenohTransport(
-        home.name,
-        home.neighbors,
-        home.member.address,
-        home.folder,
-        router=config.router,
-        wait_before_drop=0.2 if config.mode == "lockstep" else 0.001,
-    )
-
-
-def _lacking(error: ModuleNotFoundError) -> ParameterError:
-    name = (error.name or "").split(".")[0]
-    if name == "domkl":
-        raise error
-    extra = EXTRAS.get(name, "mesh")
-    return ParameterError(f"{name} is not installed; pip install 'domkl[{extra}]'")

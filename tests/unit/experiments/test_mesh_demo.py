@@ -9,7 +9,8 @@ import pytest
 from domkl.experiments.mesh_demo import Findings, as_records, as_table
 from domkl.experiments.mesh_figure import write_figure
 from domkl.mesh.config.file import MeshConfig
-from domkl.mesh.config.topology import members_at, named_edges
+from domkl.mesh.config.settings import members_at
+from domkl.mesh.config.topology import named_edges
 from domkl.mesh.local.demo import Plan, Record, Shot
 from domkl.mesh.protocol.model import Range
 from domkl.sim.simulate import simulate

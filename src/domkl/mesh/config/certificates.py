@@ -1,11 +1,12 @@
 """The certificates of a mesh: its own authority, and one certificate for each node.
 
-A node's folder holds `ca.pem` (whom to trust), `node.pem` and `node.key`; the authority's folder
-holds `ca.pem` and `ca.key`, and need not be on any node. A certificate carries the node's name as
-its common name and first alternative name; `hosts` are added for transports that check addresses.
+A node's folder holds `ca.pem` (the trusted authorities), `node.pem` and `node.key`. The authority's
+folder holds `ca.pem` and `ca.key`, and need not be on any node. The common name and the first
+alternative name of a certificate are the node's name; `hosts` are added for transports that check
+addresses.
 
-Changing the authority, while the mesh runs: `rotate_authority`, then `trust` for every node (both
-authorities are believed), then `issue` for every node, then `retire_authority` and `trust` again.
+To change the authority while the mesh runs: `rotate_authority`, then `trust` for every node (both
+authorities are trusted), then `issue` for every node, then `retire_authority` and `trust` again.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ SKEW = timedelta(hours=1)  # clocks of nodes may differ by this much
 
 
 def create_authority(folder: Path, mesh_name: str, *, now: datetime | None = None) -> None:
-    """Make the authority of a new mesh; refuses to overwrite one."""
+    """Make the authority of a new mesh; an existing one is never overwritten."""
     if (folder / CA_KEY).exists():
         raise DataError(f"folder must not hold an authority already, got {folder}")
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -50,12 +51,12 @@ def rotate_authority(folder: Path, *, now: datetime | None = None) -> None:
 
 
 def retire_authority(folder: Path) -> None:
-    """Believe the newest authority only."""
+    """Trust the newest authority only."""
     storage.write(folder / CA, _pem([_authority(folder)[1]]))
 
 
 def trust(folder_of_ca: Path, out_folder: Path) -> None:
-    """Copy the list of authorities to a node's folder, and nothing else."""
+    """Copy the list of trusted authorities to a node's folder."""
     bundle = folder_of_ca / CA
     _load(bundle)
     out_folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -71,7 +72,7 @@ def issue(
     hosts: Iterable[str] = (),
     now: datetime | None = None,
 ) -> None:
-    """Give a node a key and a certificate, or new ones: to renew is to issue again.
+    """Give a node a key and a certificate; to renew them, issue again.
 
     Parameters
     ----------
@@ -80,13 +81,13 @@ def issue(
     name : str
         The node's name.
     out_folder : Path
-        The node's folder; each file in it is replaced at once.
+        The node's folder; each file in it is replaced atomically.
     days : int, default=365
-        How long the certificate holds.
+        How long the certificate is valid.
     hosts : iterable of str, optional
         Addresses and host names at which the node is dialed.
     now : datetime, optional
-        When it begins to hold; default now.
+        When it becomes valid; default now.
     """
     if days < 1:
         raise ParameterError(f"days must be >= 1, got {days}")
@@ -112,7 +113,7 @@ def issue(
 
 
 def expires(path: Path) -> datetime:
-    """When the first certificate in a file ceases to hold."""
+    """When the first certificate in a file expires."""
     return _load(path)[0].not_valid_after_utc
 
 
@@ -125,7 +126,7 @@ def common_name(path: Path) -> str:
 
 
 def is_of_newest(folder_of_ca: Path, path: Path) -> bool:
-    """Whether the first certificate in a file is signed by the authority's key of today."""
+    """Whether the first certificate in a file is signed by the authority's current key."""
     try:
         _load(path)[0].verify_directly_issued_by(_authority(folder_of_ca)[1])
     except (ValueError, InvalidSignature):

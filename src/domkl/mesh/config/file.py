@@ -1,4 +1,4 @@
-"""The mesh file: read it, with one clear line for whatever is wrong, and write it."""
+"""Read and write the mesh file; whatever is wrong in it is reported in one clear line."""
 
 import difflib
 import math
@@ -49,12 +49,12 @@ def read_config(path: Path) -> MeshConfig:
 
 
 def write_config(path: Path, config: MeshConfig) -> None:
-    """Write a mesh file with a comment for every part; whole or not at all."""
+    """Write a mesh file atomically, with a comment for every part."""
     storage.write(path, as_text(config).encode())
 
 
 def config_of(table: Mapping[str, Any]) -> MeshConfig:
-    """Make a configuration of what a mesh file holds; ParameterError names the key."""
+    """The configuration for the content of a mesh file; ParameterError names the key."""
     _check_keys("", table, _TOP)
     for key in ("target", "learners"):
         if key not in table:
@@ -134,8 +134,13 @@ def _model(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _algorithm(name: Any, parameters: Mapping[str, Any]) -> Algorithm:
-    kind: Any = checked("model", lambda name: find(name, meshable=True).kind, name)
-    defaults = {each.name: each.default for each in fields(kind)}
+    try:
+        plain = find(name, meshable=True).make()
+    except ParameterError as error:
+        raise ParameterError(f"model.{error}") from None
+    except TypeError as error:  # a user's own class that cannot be made without arguments
+        raise ParameterError(f"model.algorithm must have defaults, got {name!r}: {error}") from None
+    defaults = plain.parameters()
     _check_keys("model.parameters.", parameters, defaults, f" of {name}")
     given = {
         key: _loss(value)
@@ -143,8 +148,8 @@ def _algorithm(name: Any, parameters: Mapping[str, Any]) -> Algorithm:
         else _typed(f"model.parameters.{key}", value, type(defaults[key]))
         for key, value in parameters.items()
     }
-    made: Algorithm = checked("model.parameters", lambda given: kind(**given), given)
-    return made
+    made: Algorithm = checked("model.parameters", lambda given: plain.replaced(**given), given)
+    return made if given else plain
 
 
 def _loss(value: Any) -> Loss:
@@ -162,7 +167,7 @@ def _loss(value: Any) -> Loss:
 
 
 def _row(key: str, row: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    """A table that has these keys and no others."""
+    """A table with exactly these keys."""
     made: dict[str, Any] = _typed(key, row, dict)
     _check_keys(f"{key}.", made, keys)
     for each in keys:
@@ -177,14 +182,14 @@ def _address(key: str, value: Any) -> Address:
 
 
 def _typed(key: str, value: Any, kind: type) -> Any:
-    """The value if it is of this kind; an integer will do for a number."""
+    """The value if it is of this kind; an integer is accepted as a number."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         try:
             value = float(value)
         except OverflowError:
             value = math.inf
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-        raise ParameterError(f"{key} must be {_KINDS[kind]}, got {value!r}")
+        raise ParameterError(f"{key} must be {_KINDS.get(kind, kind.__name__)}, got {value!r}")
     return value
 
 

@@ -1,13 +1,13 @@
 """The folder of a mesh: make it, add and remove learners, renew keys.
 
-    DIR/mesh.toml                      the agreed file
+    DIR/mesh.toml                      the mesh file that all learners share
     DIR/authority/ca.pem, ca.key       whoever has this key can join; keep it off the devices
     DIR/<learner>/                     for its device: mesh.toml ca.pem node.pem node.key token
     DIR/<learner>/data/                what the node writes
-    DIR/router/                        of a Zenoh router, if the mesh has one: ca.pem node.pem ...
-    DIR/removed/                       folders of learners that were taken out
+    DIR/router/                        of the router, if the mesh has one: ca.pem node.pem ...
+    DIR/removed/                       folders of learners that were removed
 
-Whatever is made is made in a hidden folder first and then renamed; what fails leaves no trace.
+New folders are made under a hidden name first and then renamed; a failure leaves nothing behind.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ DAYS = 365
 
 
 def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
-    """Make the folder of a new mesh; refuses to touch one that holds anything."""
+    """Make the folder of a new mesh; a folder that holds anything is refused."""
     checks.whole("days", days, 1)
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
         raise ParameterError(f"folder must be new or empty, got {folder}; choose another name")
@@ -59,7 +59,7 @@ def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
         ) from None
     finally:
         for path in made:
-            with contextlib.suppress(OSError):  # it holds something by now
+            with contextlib.suppress(OSError):  # it is not empty
                 path.rmdir()
 
 
@@ -95,9 +95,9 @@ def add_learner(folder: Path, member: Member, edges: Edges, *, days: int = DAYS)
 
 
 def remove_learner(folder: Path, name: str, edges: Edges = ()) -> tuple[MeshConfig, Path | None]:
-    """Take a learner out, with its edges; ``edges`` join those that it held together.
+    """Remove a learner and its edges; ``edges`` are new ones between the others.
 
-    Its folder is kept under DIR/removed, without the key: nobody else can be that learner.
+    Its folder is kept under DIR/removed, without the key.
     """
     config = read_mesh(folder)
     config.member(name)
@@ -133,7 +133,7 @@ def rotate_keys(folder: Path, names: Sequence[str] = (), *, days: int = DAYS) ->
 
 
 def begin_authority(folder: Path) -> MeshConfig:
-    """Make a new authority beside the old one; learners are told to believe both."""
+    """Make a new authority beside the old one; learners trust both."""
     config = _here(folder)
     if _n_authorities(folder) > 1:
         raise ParameterError(
@@ -146,7 +146,7 @@ def begin_authority(folder: Path) -> MeshConfig:
 
 
 def retire_authority(folder: Path) -> MeshConfig:
-    """Stop believing the old authority; refused while a learner's certificate is of the old one."""
+    """Stop trusting the old authority; refused while a learner has a certificate of it."""
     config = _here(folder)
     for name in _hosts(config):
         if not certificates.is_of_newest(folder / AUTHORITY, folder / name / certificates.NODE):
@@ -166,7 +166,7 @@ def _here(folder: Path) -> MeshConfig:
 
 
 def _hosts(config: MeshConfig) -> dict[str, str]:
-    """Where every learner is dialed, and the router."""
+    """The host of every learner, and of the router."""
     found = {member.name: member.address.host for member in config.members}
     return found if config.router is None else found | {ROUTER: config.router.host}
 
@@ -197,7 +197,7 @@ def _make_learner(root: Path, folder: Path, member: Member, config: MeshConfig, 
 
 
 def _agree(folder: Path, old: MeshConfig, new: MeshConfig) -> None:
-    """Put the new mesh file into every folder, the agreed one last; or put the old ones back."""
+    """Write the new mesh file to every folder, the mesh's own last; on failure restore the old."""
     paths = [folder / name / MESH for name in _hosts(new) if (folder / name).is_dir()]
     done: list[Path] = []
     try:

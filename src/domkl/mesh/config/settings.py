@@ -1,10 +1,10 @@
-"""What a mesh file says, as values; the rules that its parts must keep with each other.
+"""The content of a mesh file as values, and the rules between its parts.
 
-Every rule names the key of the file that breaks it.
+Every error names the key of the file that breaks the rule.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from domkl import checks
@@ -18,13 +18,13 @@ from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address, check_name
 
 Mode = Literal["lockstep", "async"]
-TransportName = Literal["tls", "zenoh"]
 MODES: tuple[Mode, ...] = ("lockstep", "async")
-TRANSPORTS: tuple[TransportName, ...] = ("tls", "zenoh")
-MOST = 10_000  # lags, frequencies: a slip of the finger must not fill the memory
+MOST = 10_000  # of lags and frequencies: a typing error must not fill the memory
+PORT, HTTP_PORT = 21000, 22000  # below 32768: Linux uses ports above for outgoing connections
 WILDCARDS = ("0.0.0.0", "::", "*")
 
 
@@ -39,25 +39,25 @@ class Member:
 
 @dataclass(frozen=True)
 class MeshConfig:
-    """All that a mesh file says.
+    """The content of a mesh file.
 
     Parameters
     ----------
     queue : int
-        Samples that a node may hold that are not learned yet.
+        Samples that may wait in a node to be learned.
     outside : "clip" or "refuse"
-        What to do with a value outside of its declared range.
+        What to do with a value outside its declared range.
     lags : int or None
-        Of a time series: the inputs are the last so many values of the target, newest first;
-        ``inputs`` may then be left empty and follow from the target.
+        Of a time series: the inputs are this many last values of the target, newest first;
+        ``inputs`` may then be left empty.
     kernels : "default" or bandwidths
-        σ² of each Gaussian, or the dictionary that the algorithm has by itself.
+        σ² of each Gaussian kernel, or the algorithm's own kernels.
     linear : bool
-        Add the linear kernel to the bandwidths.
+        Add the linear kernel to the Gaussian ones.
     members : tuple of Member
-        In the order of the file, which is the order of sums.
+        In the order of the file; messages are summed in this order.
     router : Address, optional
-        Zenoh only: the router through which all learners speak.
+        The router through which all learners communicate, for transports that can use one.
     """
 
     members: tuple[Member, ...]
@@ -74,7 +74,7 @@ class MeshConfig:
     dtype: Literal["float64", "float32"] = "float64"
     name: str = "mesh"
     mode: Mode = "lockstep"
-    transport: TransportName = "tls"
+    transport: str = "tls"
     router: Address | None = None
     timing: Timing = Timing()
     checkpoint_every: int = 100
@@ -95,14 +95,14 @@ class MeshConfig:
         return tuple(member.name for member in self.members)
 
     def member(self, name: str) -> Member:
-        """Find a learner."""
+        """The entry of a learner."""
         for each in self.members:
             if each.name == name:
                 return each
         raise ParameterError(f"learner must be one of {', '.join(self.names)}, got {name!r}")
 
     def neighbors(self, name: str) -> tuple[str, ...]:
-        """Whom a learner hears, in the order of the file."""
+        """The neighbors of a learner, in the order of the file."""
         self.member(name)
         near = {a if b == name else b for a, b in self.edges if name in (a, b)}
         return tuple(each for each in self.names if each in near)
@@ -119,7 +119,7 @@ class MeshConfig:
         return gaussian_bank([1.0]) if self.algorithm.single_kernel else self.algorithm.bank()
 
     def model(self) -> Model:
-        """The agreed model; equal files give equal ones."""
+        """The agreed model; equal files give equal models."""
         features = RandomFeatures.draw(
             self.bank(), len(self.inputs), self.n_frequencies, seed=self.seed
         )
@@ -133,18 +133,15 @@ def lag_ranges(target: Range, lags: int) -> tuple[Range, ...]:
 
 
 def algorithm_name(algorithm: Algorithm) -> str:
-    """The name that a mesh file has for it."""
-    return find(name_of(algorithm), meshable=True).name
+    """The name of an algorithm in mesh files; ``module:Name`` for a user's own."""
+    return name_of(algorithm)
 
 
 def _check_running(config: MeshConfig) -> None:
     checked("name", check_name, config.name)
     checks.choice("mode", config.mode, MODES)
-    checks.choice("transport", config.transport, TRANSPORTS)
-    if config.router is not None and config.transport != "zenoh":
-        raise ParameterError(
-            f"router is for transport zenoh, got {str(config.router)!r} with {config.transport}"
-        )
+    checks.choice("transport", config.transport, tuple(registry.TRANSPORTS))
+    registry.find(config.transport).check_router(config.router)
     checks.whole("checkpoint_every", config.checkpoint_every, 1)
     checks.whole("queue", config.queue, 1)
     for key, seconds in config.timing._asdict().items():
@@ -173,7 +170,7 @@ def _check_data(config: MeshConfig) -> None:
 
 
 def _check_learning(config: MeshConfig) -> None:
-    name = algorithm_name(config.algorithm)
+    name = find(algorithm_name(config.algorithm), meshable=True).name
     if isinstance(config.algorithm.loss, Logistic):
         raise ParameterError(
             "model.parameters.loss must suit a target on a range, got 'logistic';"
@@ -219,7 +216,7 @@ def _check_members(config: MeshConfig) -> None:
 
 
 def _addresses(config: MeshConfig) -> Iterator[tuple[str, str, Address]]:
-    """Who listens, on which machine, and where; loopback is that of the learner's own machine."""
+    """Who listens, on which machine, and where; loopback is on the learner's own machine."""
     for member in config.members:
         here = member.address.host
         if here in WILDCARDS:
@@ -227,18 +224,13 @@ def _addresses(config: MeshConfig) -> Iterator[tuple[str, str, Address]]:
                 f"address of {member.name} must be one that neighbors can dial,"
                 f" got {str(member.address)!r}"
             )
-        here = "loopback" if is_loopback(here) else here
-        is_here = is_loopback(member.http.host) or member.http.host in WILDCARDS
+        here = "loopback" if member.address.is_loopback else here
+        is_here = member.http.is_loopback or member.http.host in WILDCARDS
         yield f"address of {member.name}", here, member.address
         yield f"http of {member.name}", here if is_here else member.http.host, member.http
     if config.router is not None:
-        host = config.router.host
-        yield "router", "loopback" if is_loopback(host) else host, config.router
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
-    return host in ("localhost", "::1") or host.startswith("127.")
+        router = config.router
+        yield "router", "loopback" if router.is_loopback else router.host, router
 
 
 def _check_edges(config: MeshConfig) -> None:
@@ -270,14 +262,39 @@ def _check_edges(config: MeshConfig) -> None:
 
 
 def checked(key: str, rule: Any, value: Any) -> Any:
-    """Apply a rule that does not know the key; say the key where it is broken."""
+    """Apply a rule to a value; an error of the rule gets the key in front."""
     try:
         return rule(value)
     except ParameterError as error:
         raise ParameterError(f"{key}: {error}") from None
 
 
-def parameters_of(algorithm: Algorithm) -> dict[str, Any]:
-    """An algorithm's parameters by name, its loss left out."""
-    made: Any = algorithm
-    return {each.name: getattr(made, each.name) for each in fields(made) if each.name != "loss"}
+def members_at(
+    names: Sequence[str],
+    hosts: Sequence[str],
+    *,
+    port: int = PORT,
+    http_host: str = "127.0.0.1",
+    http_port: int = HTTP_PORT,
+) -> tuple[Member, ...]:
+    """Give every learner its addresses; learners on one host get consecutive ports."""
+    if len(hosts) not in (1, len(names)):
+        raise ParameterError(f"hosts must be one or {len(names)}, got {len(hosts)}")
+    seen: dict[str, int] = {}
+    made = []
+    for k, name in enumerate(names):
+        host = hosts[k % len(hosts)]
+        nth = seen.get(host, 0)
+        seen[host] = nth + 1
+        ends = Address(host, port + nth), Address(http_host, http_port + nth)
+        made.append(Member(name, *ends))
+    return tuple(made)
+
+
+def next_member(members: Sequence[Member], name: str, host: str) -> Member:
+    """Addresses for one more learner: the next ports of its host."""
+    there = [each for each in members if each.address.host == host]
+    port = max((each.address.port for each in there), default=PORT - 1) + 1
+    http_port = max((each.http.port for each in there), default=HTTP_PORT - 1) + 1
+    http_host = members[0].http.host if members else "127.0.0.1"
+    return Member(name, Address(host, port), Address(http_host, http_port))

@@ -1,24 +1,28 @@
-"""A mesh file as text, with a comment for every part."""
+"""Write a mesh file, with a comment for every part."""
 
 import json
 from dataclasses import fields
 from typing import Any
 
-from domkl.mesh.config.settings import MeshConfig, algorithm_name, parameters_of
+from domkl.mesh.config.settings import MeshConfig, algorithm_name
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.transports.registry import TRANSPORTS
 
 _TIMING = {
-    "round_timeout": "lockstep: a round ends after this, whoever is missing",
-    "resend_after": "ask again for what has not come",
-    "idle_after": "without a sample for so long, follow the neighbors",
-    "alive_every": "say something at least so often",
-    "silence": "a neighbor not heard for so long is down",
-    "start_timeout": "lockstep: wait so long for all neighbors before round 1",
+    "round_timeout": "lockstep: a round ends after this time, even if a neighbor is missing",
+    "resend_after": "ask again for a message that has not come",
+    "idle_after": "without a sample for this time, follow the neighbors",
+    "alive_every": "send something at least this often",
+    "silence": "a neighbor that sends nothing for this time is down",
+    "start_timeout": "lockstep: wait this long for all neighbors before round 1",
 }
+
+_ALL = " or ".join(TRANSPORTS)
+_ROUTED = " or ".join(each.name for each in TRANSPORTS.values() if each.router)
 
 
 def as_text(config: MeshConfig) -> str:
-    """Write it so that `read_config` gives the same again."""
+    """A text that `read_config` reads as the same configuration."""
     parts = (_head, _timing, _data, _model, _learners)
     return "\n".join("\n".join(part(config)) + "\n" for part in parts)
 
@@ -26,23 +30,23 @@ def as_text(config: MeshConfig) -> str:
 def _head(config: MeshConfig) -> list[str]:
     router = "" if config.router is None else str(config.router)
     return [
-        "# The file that all learners of a mesh agree on; every learner's folder holds a copy.",
+        "# All learners of a mesh share this file; every learner's folder holds a copy.",
         "# [target], inputs or lags, and [model] must be equal everywhere: learners that differ",
-        "# in them do not exchange anything. After a change: copy, then SIGHUP to the nodes.",
+        "# in them exchange nothing. After a change, copy the file and send SIGHUP to the nodes.",
         "",
         f"name = {_value(config.name)}",
         f"mode = {_value(config.mode)}  # lockstep: rounds as in the simulation; async: no waiting",
-        f"transport = {_value(config.transport)}  # tls or zenoh, both with mutual certificates",
-        f"router = {_value(router)}" if router else '# router = "host:port"  # zenoh only',
+        f"transport = {_value(config.transport)}  # {_ALL}, with certificates at both ends",
+        f"router = {_value(router)}" if router else f'# router = "host:port"  # {_ROUTED} only',
         f"checkpoint_every = {config.checkpoint_every}  # samples",
-        f"queue = {config.queue}  # samples that a node holds before they are learned",
+        f"queue = {config.queue}  # samples that may wait in a node to be learned",
         "",
-        "# who hears whom; every learner must be reached",
+        "# neighbors; the network must be connected",
         "edges = [",
         *(f"  [{_value(a)}, {_value(b)}]," for a, b in config.edges),
         "]",
         "",
-        f"outside = {_value(config.outside)}  # a value out of its range: clip (and count), refuse",
+        f"outside = {_value(config.outside)}  # values outside their range: clip, refuse",
         *([] if config.lags is None else [_lags(config)]),
     ]
 
@@ -64,7 +68,7 @@ def _timing(config: MeshConfig) -> list[str]:
 
 def _data(config: MeshConfig) -> list[str]:
     lines = [
-        "# declared ranges, in your units; a mesh cannot scale by a minimum that it does not know",
+        "# ranges in your own units; values are scaled by them to [0, 1]",
         "[target]",
         *_range(config.target),
     ]
@@ -80,8 +84,9 @@ def _range(each: Range) -> list[str]:
 def _model(config: MeshConfig) -> list[str]:
     listed = config.kernels != "default"
     kernels = f"[{', '.join(map(_value, config.kernels))}]" if listed else '"default"'
-    loss = getattr(config.algorithm, "loss", None)
-    parameters = {key: _value(value) for key, value in parameters_of(config.algorithm).items()}
+    given = config.algorithm.parameters()
+    loss = given.get("loss")
+    parameters = {key: _value(value) for key, value in given.items() if key != "loss"}
     if loss is not None:
         parameters["loss"] = _loss(loss)
     return [
@@ -89,7 +94,7 @@ def _model(config: MeshConfig) -> list[str]:
         f"algorithm = {_value(algorithm_name(config.algorithm))}",
         f"kernels = {kernels}  # or bandwidths of Gaussians, such as [0.1, 1.0, 10.0]",
         *([f"linear = {_value(config.linear)}  # add the linear kernel"] if listed else []),
-        f"frequencies = {config.n_frequencies}  # of each kernel; a message grows with them",
+        f"frequencies = {config.n_frequencies}  # per kernel; messages grow with it",
         f"seed = {config.seed}  # of the frequencies",
         f"dtype = {_value(config.dtype)}  # float32 halves the messages",
         "",
@@ -109,8 +114,8 @@ def _loss(loss: Any) -> str:
 
 def _learners(config: MeshConfig) -> list[str]:
     lines = [
-        "# address: where neighbors find a learner, where it listens; http: status, predictions,",
-        "# metrics. The order of the file is the order in which messages are summed.",
+        "# address: where a learner listens for its neighbors; http: for samples, predictions and",
+        "# metrics. Messages are summed in the order of this list.",
     ]
     for member in config.members:
         lines += [
@@ -124,5 +129,5 @@ def _learners(config: MeshConfig) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    """A TOML value; what JSON writes for text, numbers and truth is TOML too."""
+    """A TOML value; JSON writes text, numbers and booleans in the same way."""
     return json.dumps(value, ensure_ascii=False)

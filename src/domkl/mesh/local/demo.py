@@ -1,7 +1,7 @@
 """A mesh of real processes on the shipped traffic series: one is killed, one is cut off.
 
-Every learner is a `domkl node`, over mutual TLS. The edges of the one that is to be cut off go
-through a relay (relay.py), which its neighbors and itself take for each other; no node knows.
+Every learner is a `domkl node`, over mutual TLS. The edges of the learner that is to be cut off go
+through a relay (relay.py): it and its neighbors have the relay's addresses for each other.
 """
 
 import json
@@ -24,15 +24,15 @@ from domkl.mesh.local.demo_setup import dealt_traffic, demo_config, make_demo, s
 from domkl.mesh.local.launcher import LOG, Launcher
 from domkl.mesh.local.relay import Relay
 from domkl.mesh.local.status import ask
-from domkl.mesh.node.warm import warm_up
+from domkl.mesh.node.node import warm_up
 from domkl.typing import Floats
 
 N_PROBES = 4
-EVERY = 0.5  # seconds between two looks at the learners
+EVERY = 0.5  # seconds between two observations of the learners
 CLOCK = 0.05  # seconds that two clocks of one machine may differ
-SPARE = 1.2  # samples, for learners that are ahead
+SPARE = 1.2  # samples per round, for learners that are ahead
 READY = 90.0  # seconds for all to be ready
-#: what happens, at which fraction of the time
+#: what happens, and at which fraction of the time
 MOMENTS = {"kill": 0.30, "restart": 0.42, "cut": 0.58, "heal": 0.76}
 
 Say = Callable[[str], None]
@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done.
+    """The plan of a demonstration.
 
     Parameters
     ----------
@@ -71,12 +71,12 @@ class Plan:
 
     @property
     def killed(self) -> str:
-        """The one that is killed."""
+        """The learner that is killed."""
         return self.names[1]
 
     @property
     def cut(self) -> str:
-        """The one that is cut off; no neighbor of the other, if there are enough."""
+        """The learner that is cut off; no neighbor of the killed one, if there are enough."""
         return self.names[self.n_learners // 2 - 1 if self.n_learners > 7 else -1]
 
     def moment(self, what: str) -> float:
@@ -86,7 +86,7 @@ class Plan:
 
 @dataclass
 class Shot:
-    """The learners at one moment; who does not answer is absent."""
+    """The learners at one moment; those that do not answer are absent."""
 
     time: float
     learned: dict[str, int] = field(default_factory=dict)
@@ -97,7 +97,7 @@ class Shot:
 
 @dataclass
 class Record:
-    """What happened."""
+    """What happened in a demonstration."""
 
     plan: Plan
     config: MeshConfig
@@ -111,7 +111,7 @@ class Record:
 
 
 def run_demo(folder: Path, plan: Plan, say: Say) -> Record:
-    """Set up a mesh in an empty folder and run it; every process is gone at the end."""
+    """Set up a mesh in an empty folder and run it; all processes have ended when this returns."""
     x, y, target = dealt_traffic(plan.n_learners, int(plan.rate * plan.seconds * SPARE))
     config = demo_config(plan.names, target, plan.seed)
     cables, mesh = make_demo(folder, config, x, y, plan.cut), folder / "mesh"
@@ -137,7 +137,7 @@ def run_demo(folder: Path, plan: Plan, say: Say) -> Record:
 
 
 def _wait_until_learning(launcher: Launcher, config: MeshConfig, mesh: Path) -> float:
-    """The moment at which all have learned something."""
+    """Wait until all have learned something; return the time."""
     deadline = time.monotonic() + READY
     while time.monotonic() < deadline:
         _check(launcher)
@@ -218,7 +218,7 @@ def _shot(
 
 
 def _read_logs(record: Record, mesh: Path, start: float) -> None:
-    """When each neighbor lost the connection to a learner and closed the edge, from their logs."""
+    """Read from the logs when each neighbor lost the connection and closed the edge."""
     for what, victim in (("kill", record.plan.killed), ("cut", record.plan.cut)):
         for name in record.config.neighbors(victim):
             lines = (mesh / name / "data" / LOG).read_text().splitlines()

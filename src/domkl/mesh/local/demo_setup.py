@@ -1,4 +1,4 @@
-"""What the demonstration of a mesh needs: samples, ports, a folder, and cables that can be cut."""
+"""What the demonstration of a mesh needs: samples, free ports, a folder, and cables to cut."""
 
 import csv
 import socket
@@ -15,7 +15,8 @@ from domkl.data.streams import deal
 from domkl.errors import ParameterError
 from domkl.mesh.config.file import MeshConfig, write_config
 from domkl.mesh.config.folder import MESH, init_mesh
-from domkl.mesh.config.topology import members_at, named_edges
+from domkl.mesh.config.settings import members_at
+from domkl.mesh.config.topology import named_edges
 from domkl.mesh.local.relay import Cable
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
@@ -52,10 +53,10 @@ def demo_config(names: tuple[str, ...], target: Range, seed: int) -> MeshConfig:
 
 
 def make_demo(folder: Path, config: MeshConfig, x: Floats, y: Floats, cut: str) -> list[Cable]:
-    """Make the mesh and every learner's samples; give the cables of the one to be cut off."""
+    """Make the mesh and every learner's samples; return the cables of the learner to cut off."""
     mesh, cables = folder / "mesh", _cables(config, cut)
     init_mesh(mesh, config)
-    for name, cable in cables.items():  # of two neighbors the first by name dials
+    for name, cable in cables.items():  # of two neighbors the one whose name sorts first dials
         if name < cut:
             _redirect(mesh / name / MESH, config, {cut: cable.listen})
     later = {name: cable.listen for name, cable in cables.items() if name > cut}
@@ -67,7 +68,7 @@ def make_demo(folder: Path, config: MeshConfig, x: Floats, y: Floats, cut: str) 
 
 
 def samples_of(folder: Path, name: str) -> Path:
-    """A learner's samples."""
+    """The file with a learner's samples."""
     return folder / f"{name}.csv"
 
 
@@ -97,7 +98,7 @@ def _redirect(path: Path, config: MeshConfig, addresses: Mapping[str, Address]) 
 
 
 def _free_ports(n: int, after: int = PORTS.start - 1) -> list[int]:
-    """Ports that nobody listens at, below those that the system hands out."""
+    """Free ports, below those that the system uses for outgoing connections."""
     found: list[int] = []
     for port in range(after + 1, PORTS.stop):
         with socket.socket() as probe, suppress(OSError):

@@ -3,8 +3,8 @@
 The rules of this file
 ----------------------
 - One launcher at a time for a mesh: it holds a lock in the mesh's folder.
-- No orphans: `stop` ends with every child reaped, and a child ends with its launcher.
-- What a node prints goes to DIR/<learner>/data/node.log.
+- No orphans: `stop` returns when all children have ended, and children end with their launcher.
+- The output of a node goes to DIR/<learner>/data/node.log.
 """
 
 import contextlib
@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, NamedTuple
 
 from domkl.errors import MeshError
@@ -25,23 +24,23 @@ from domkl.mesh.config.folder import read_mesh
 
 LOCK, LOG = "up.lock", "node.log"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a dead node is started again
-STEADY = 60.0  # a node that lived so long is started again after the first pause
-PATIENCE = 15.0  # seconds for a node to say goodbye
-#: every node computes for one learner; many of them share this machine
+STEADY = 60.0  # after a node has run for so long, the pause is the first one again
+PATIENCE = 15.0  # seconds for a node to end by itself
+#: a node computes for one learner only, and many nodes share this machine
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 Options = Callable[[str], Sequence[str]]  # learner -> further arguments of `domkl node`
 
 
 class Ended(NamedTuple):
-    """A node ended by itself; ``code`` is negative for a signal."""
+    """A node that has ended; ``code`` is negative for a signal."""
 
     name: str
     code: int
 
 
-class Node:
-    """A node's process, and when to start it again."""
+class NodeProcess:
+    """The process of a node, and when to start it again."""
 
     def __init__(self, name: str, folder: Path, arguments: Sequence[str]) -> None:
         self.name, self.folder, self.arguments = name, folder, arguments
@@ -54,27 +53,27 @@ class Node:
 
     @property
     def pid(self) -> int | None:
-        """None where it does not run."""
+        """The process id; None while it does not run."""
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
         """Start it, with its output appended to its log."""
         data = self.folder / "data"
         data.mkdir(mode=0o700, exist_ok=True)
-        module = ["-m", "domkl.mesh.local.child", str(os.getpid())]
+        command = ["node", str(self.folder), "--parent", str(os.getpid()), *self.arguments]
         with (data / LOG).open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *module, "node", str(self.folder), *self.arguments],
+                [sys.executable, "-m", "domkl", *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env=ENVIRONMENT | os.environ,
-                start_new_session=True,  # Ctrl-C is for the launcher, who passes it on
+                start_new_session=True,  # Ctrl-C goes to the launcher, which stops the nodes
             )
         self.n_starts, self.code, self._started = self.n_starts + 1, None, time.monotonic()
 
     def ended(self) -> bool:
-        """Reap it if it has ended; plan the next start."""
+        """Whether it has just ended; if so, plan the next start."""
         if self._process is None or self._process.poll() is None:
             return False
         self.code, self._process = self._process.returncode, None
@@ -120,9 +119,9 @@ class Launcher:
     options : callable, optional
         Further arguments of `domkl node` for a learner.
     names : iterable of str, optional
-        Those learners alone; default all that have a folder here.
+        These learners only; default all that have a folder here.
     restart : bool, default=False
-        Start a node that died again, after a pause that grows.
+        Start nodes again that have ended, after a growing pause.
     """
 
     def __init__(
@@ -136,19 +135,14 @@ class Launcher:
         self.folder, self.options, self.restart = folder, options, restart
         self._only = None if names is None else tuple(names)
         self.config = read_mesh(folder)
-        self.nodes: dict[str, Node] = self._made(self.config)
+        self.nodes: dict[str, NodeProcess] = self._made(self.config)
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> "Launcher":
         self._lock = _locked(self.folder / LOCK)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self.stop()
         finally:
@@ -157,12 +151,12 @@ class Launcher:
                 self._lock.close()
 
     def start(self) -> None:
-        """Start all."""
+        """Start all nodes."""
         for node in self.nodes.values():
             node.start()
 
     def poll(self) -> list[Ended]:
-        """Notice who has ended, and start again who is due."""
+        """The nodes that have ended since the last call; start again those that are due."""
         gone = [
             Ended(node.name, node.code)
             for node in self.nodes.values()
@@ -174,7 +168,7 @@ class Launcher:
         return gone
 
     def reload(self) -> None:
-        """Read the mesh file again: stop who left, start who came, tell the others to re-read."""
+        """Read the mesh file again: stop removed nodes, start new ones, reload the others."""
         config = read_mesh(self.folder)
         new, self.config = self._made(config), config
         gone = [node for name, node in self.nodes.items() if name not in new]
@@ -187,15 +181,15 @@ class Launcher:
         self.nodes = {name: self.nodes.get(name, node) for name, node in new.items()}
 
     def stop(self, patience: float = PATIENCE) -> None:
-        """Ask all to end, wait, and kill who does not; again is harmless."""
+        """Send SIGTERM to all, wait, and kill those that do not end; may be called again."""
         _stop(self.nodes.values(), patience)
 
     @property
     def pids(self) -> Mapping[str, int | None]:
-        """Of each learner."""
+        """The process id of each learner."""
         return {name: node.pid for name, node in self.nodes.items()}
 
-    def _made(self, config: MeshConfig) -> dict[str, Node]:
+    def _made(self, config: MeshConfig) -> dict[str, NodeProcess]:
         here = [name for name in config.names if (self.folder / name).is_dir()]
         if self._only is not None:
             for name in self._only:
@@ -203,16 +197,16 @@ class Launcher:
             here = [name for name in here if name in self._only]
         if not here:
             raise MeshError(f"no learner's folder is in {self.folder}; there is nothing to start")
-        return {name: Node(name, self.folder / name, self.options(name)) for name in here}
+        return {name: NodeProcess(name, self.folder / name, self.options(name)) for name in here}
 
 
 def reload_running(folder: Path) -> int | None:
-    """Tell the launcher of this mesh, if one runs here, to read again; give its process id."""
+    """Send SIGHUP to the launcher of this mesh, if one runs here; return its process id."""
     path = folder / LOCK
     try:
         with path.open("r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return None  # a file that nobody holds is a leftover
+        return None  # nobody holds the lock: the file is a leftover
     except FileNotFoundError:
         return None
     except BlockingIOError:
@@ -221,18 +215,18 @@ def reload_running(folder: Path) -> int | None:
         return pid
 
 
-def _stop(nodes: Iterable[Node], patience: float) -> None:
+def _stop(nodes: Iterable[NodeProcess], patience: float) -> None:
     nodes = list(nodes)
     for node in nodes:
         node.send(signal.SIGTERM)
-        node.send(signal.SIGCONT)  # one that was stopped hears nothing else
+        node.send(signal.SIGCONT)  # a stopped process gets no other signal
     deadline = time.monotonic() + patience
     for node in nodes:
         node.wait(deadline)
 
 
 def _locked(path: Path) -> IO[str]:
-    """Hold the lock, with this process's id in it, until the file is closed."""
+    """Take the lock and write this process's id to it; closing the file releases it."""
     file = path.open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,14 +1,13 @@
-"""A cable that can be pulled: bytes go through between two addresses, or nothing does.
+"""A relay of TCP connections that can be cut, as when a network cable is pulled.
 
-While it is cut the relay neither closes nor refuses: each end sees silence, as after a cable is
-pulled or a radio is out of reach. What was under way arrives when it heals.
+While it is cut the relay neither closes nor refuses connections: each end gets no data. What was
+under way arrives when it is healed.
 """
 
 import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from domkl.mesh.transports.base import Address
@@ -17,14 +16,14 @@ CHUNK = 2**16  # bytes
 
 
 class Cable(NamedTuple):
-    """Where the relay listens, and where it leads."""
+    """Where the relay listens, and where it connects to."""
 
     listen: Address
     target: Address
 
 
 class Relay:
-    """Runs cables in a thread of its own, from entering until leaving."""
+    """Relays connections in a thread of its own, while the context lasts."""
 
     def __init__(self, cables: Sequence[Cable]) -> None:
         self.cables = tuple(cables)
@@ -39,27 +38,22 @@ class Relay:
         try:
             self._do(self._open())
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._do(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def cut(self) -> None:
-        """Let nothing through."""
+        """Stop relaying."""
         self._loop.call_soon_threadsafe(self._is_whole.clear)
 
     def heal(self) -> None:
-        """Let everything through again."""
+        """Relay again."""
         self._loop.call_soon_threadsafe(self._is_whole.set)
 
     def _do(self, coroutine: Any) -> None:
@@ -90,7 +84,7 @@ class Relay:
     async def _join(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: Address
     ) -> None:
-        """Carry bytes both ways until one end closes; then close the other."""
+        """Copy bytes both ways until one end closes; then close the other."""
         await self._is_whole.wait()
         there, back = await asyncio.open_connection(*target)
         ways = [

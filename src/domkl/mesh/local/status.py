@@ -1,4 +1,4 @@
-"""Ask nodes how they are doing, over HTTP, and put the answers in a table."""
+"""Ask nodes for their state over HTTP, and put the answers in a table."""
 
 import contextlib
 import http.client
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from domkl.mesh.config.certificates import CA
 from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.folder import TOKEN
-from domkl.mesh.config.settings import WILDCARDS, is_loopback
+from domkl.mesh.config.settings import WILDCARDS
 
 TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**20  # bytes
 
 
 class Row(NamedTuple):
-    """A learner, as far as it is known."""
+    """The state of a learner, as far as it is known."""
 
     learner: str
     is_up: bool
@@ -45,7 +45,7 @@ def ask(
     body: Any = None,
     timeout: float = TIMEOUT,
 ) -> Any:
-    """A node's answer to a GET, or to a POST with a body; None if there is none."""
+    """A node's answer to a GET, or to a POST if there is a body; None without an answer."""
     headers = {"Content-Type": "application/json"}
     with contextlib.suppress(OSError):
         headers["Authorization"] = f"Bearer {(folder / member.name / TOKEN).read_text().strip()}"
@@ -64,19 +64,19 @@ def ask(
 
 
 def _connected(member: Member, folder: Path, timeout: float) -> http.client.HTTPConnection:
-    """A connection to a node; beyond loopback, by TLS to the learner of that name alone."""
+    """A connection to a node; beyond loopback over TLS, and only to the learner of that name."""
     is_wild = member.http.host in WILDCARDS
     host = member.address.host if is_wild else member.http.host
     connection = http.client.HTTPConnection(host, member.http.port, timeout=timeout)
     connection.connect()
-    if not is_loopback(member.http.host):
+    if not member.http.is_loopback:
         context = ssl.create_default_context(cafile=str(folder / CA))
         connection.sock = context.wrap_socket(connection.sock, server_hostname=member.name)
     return connection
 
 
 def ask_all(config: MeshConfig, folder: Path, *, timeout: float = TIMEOUT) -> dict[str, Any]:
-    """Every learner's state, all asked at once."""
+    """The state of every learner, asked in parallel."""
     with ThreadPoolExecutor(max_workers=min(len(config.members), 32)) as pool:
         found = pool.map(lambda member: ask(member, folder, timeout=timeout), config.members)
         return dict(zip(config.names, found, strict=True))
@@ -118,7 +118,7 @@ COLUMNS = ("learner", "pid", "round", "samples", "MSE", "alone", "last value", "
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """A table to read; errors in the units of the scaled target, as `domkl simulate` has them."""
+    """A table as text; errors are of the scaled target, as in `domkl simulate`."""
     cells = [COLUMNS, *map(_cells, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
     lines = [
@@ -155,7 +155,7 @@ def _number(value: float | None) -> str:
 
 
 def _size(n_bytes: int | None) -> str:
-    """Bytes in a unit that keeps the number short.
+    """A number of bytes with a unit.
 
     >>> _size(999), _size(1_250_000)
     ('999 B', '1.2 MB')

@@ -1,13 +1,14 @@
-"""A node's state on disk: two files in turn, so that one is always whole.
+"""Checkpoints of a node: two files that are written in turn, so that one is always whole.
 
 The rules of this file
 ----------------------
-- A save goes over the older of the two, whole or not at all; the other stays as it is.
-- A damaged file is passed over and reported: the older one is then what the node goes on from. So
-  the journal must keep all samples after the *older* one.
+- A save replaces the older of the two files atomically; the other one is not touched.
+- A damaged file is skipped and reported, and the node continues from the other one. Therefore the
+  write-ahead log must keep all samples after the *older* checkpoint.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domkl.errors import DataError
+from domkl.errors import DataError, DomklError
+from domkl.mesh.node.wal import WriteAheadLog
 from domkl.storage import Parts, pack, sound, unpack, write
 
 KIND = "checkpoint"
@@ -25,20 +27,20 @@ STATE = "state."
 
 @dataclass(frozen=True)
 class Saved:
-    """What a node needs to go on.
+    """The content of a checkpoint.
 
     Parameters
     ----------
     position : int
-        Number in the journal of the last sample that is learned.
+        Number in the write-ahead log of the last sample that is learned.
     state : Parts
-        Of the protocol.
+        The protocol's state.
     lags : array
-        Of a series: the newest values up to the position, oldest first.
+        Of a time series: the newest values up to the position, oldest first.
     rows : mapping
         The newest row of each file that was replayed, up to the position.
     counts : mapping
-        What is counted over all starts.
+        Counters that go on over all starts of the node.
     """
 
     position: int
@@ -49,14 +51,14 @@ class Saved:
 
 
 class Checkpoints:
-    """The two files of a folder.
+    """The two files of a data folder.
 
     Attributes
     ----------
     damaged : list of Path
-        Found on loading, and passed over.
+        Files that were found damaged by `load`.
     size : int
-        Bytes of the newest.
+        Bytes of the newest checkpoint.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,11 +70,11 @@ class Checkpoints:
 
     @property
     def oldest(self) -> int:
-        """The position up to which samples are needed no more, whichever file gets lost."""
+        """Samples up to this position are not needed any more, even if one file is lost."""
         return min(self._positions.values()) if len(self._positions) == len(NAMES) else 0
 
     def load(self) -> Saved | None:
-        """Read the newest that is whole; None where there is none."""
+        """Read the newest whole checkpoint; None if there is none."""
         found = {path: saved for path in self._paths if (saved := self._read(path)) is not None}
         self._positions = {path: saved.position for path, saved in found.items()}
         if not found:
@@ -82,7 +84,7 @@ class Checkpoints:
         return found[self._newest]
 
     def save(self, saved: Saved) -> None:
-        """Have it on disk."""
+        """Write a checkpoint; it is on disk when this returns."""
         data = pack(KIND, _parts(saved))
         path = next(path for path in self._paths if path != self._newest)
         write(path, data)
@@ -101,8 +103,72 @@ class Checkpoints:
             return None
 
 
+class Saver:
+    """Writes checkpoints in another thread, one at a time, and then shortens the write-ahead log.
+
+    A checkpoint that cannot be written is reported, and the node goes on.
+
+    Parameters
+    ----------
+    checkpoints : Checkpoints
+    log : WriteAheadLog
+    position : int
+        Of the checkpoint that the node started from.
+    alarm : callable
+        Told ("checkpoint", "", what went wrong).
+
+    Attributes
+    ----------
+    position : int
+        Of the newest checkpoint.
+    n_failed : int
+        Checkpoints that could not be written.
+    """
+
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        log: WriteAheadLog,
+        position: int,
+        alarm: Callable[[str, str, str], None],
+    ) -> None:
+        self.position, self.n_failed = position, 0
+        self._checkpoints, self._log, self._alarm = checkpoints, log, alarm
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a checkpoint is being written."""
+        return self._task is not None
+
+    def begin(self, saved: Saved) -> None:
+        """Start to write a checkpoint; none may be under way."""
+        assert self._task is None
+        self._task = asyncio.create_task(self._save(saved))
+
+    async def wait(self) -> None:
+        """Wait until no checkpoint is being written."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def _save(self, saved: Saved) -> None:
+        try:
+            await asyncio.to_thread(self._write, saved)
+            self.position = saved.position
+        except (DomklError, OSError) as error:
+            self.n_failed += 1
+            self._alarm("checkpoint", "", f"cannot be written: {error}")
+        finally:
+            self._task = None
+
+    def _write(self, saved: Saved) -> None:
+        self._checkpoints.save(saved)
+        self._log.reserve = 2 * self._checkpoints.size
+        self._log.drop(self._checkpoints.oldest)
+
+
 def next_epoch(path: Path, milliseconds: int) -> int:
-    """A number that is greater at each start, and on disk before it is used."""
+    """A number that grows with each start of the node; it is on disk before it is used."""
     try:
         last = int(path.read_text())
     except FileNotFoundError:

@@ -1,26 +1,161 @@
-"""A node's local face: HTTP for whoever has samples, wants predictions, or watches."""
+"""A node's HTTP interface: for whoever has samples, wants predictions, or watches the node.
+
+Three parts: who may send requests (`Rules`, `Guard`), the requests that are answered
+(`create_app`), and the server, which runs in the node's own event loop (`HttpServer`).
+"""
 
 import asyncio
+import contextlib
+import hmac
+import socket
+import ssl
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Request, Response
+import uvicorn
+from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import domkl
-from domkl.errors import DataError, DomklError, MeshError
-from domkl.mesh.node.guard import Guard, Rules
-from domkl.mesh.node.intake import QueueFullError
-from domkl.mesh.node.journal import JournalFullError
-from domkl.mesh.node.node import INVALID, Node
-from domkl.mesh.node.report import registry_of, state_of
-from domkl.mesh.node.samples import Batch, Given, Inputs, Prepared, explained
+from domkl.errors import DataError, DomklError, MeshError, ParameterError
+from domkl.mesh.config.certificates import NODE, NODE_KEY
+from domkl.mesh.node.intake import (
+    INVALID,
+    MAX_BYTES,
+    Batch,
+    Given,
+    Inputs,
+    Prepared,
+    QueueFullError,
+    explained,
+)
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.telemetry import registry_of, state_of
+from domkl.mesh.node.wal import DiskFullError
+from domkl.mesh.transports.base import Address, bind
 
 RETRY = "1"  # seconds
-AT_ONCE = 64  # samples checked before others are heard
+AT_ONCE = 64  # samples checked before others have their turn
+OPEN_TO_ALL = ("/healthz",)
+GRACE = 3  # seconds to finish answers when the node stops
+MOST = 256  # connections at once: neighbors, log and checkpoints need descriptors, too
+ASKED = 10  # seconds within which a new connection must send a request
+KEPT = 75  # seconds that an idle connection is kept
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a request must comply with.
+
+    Parameters
+    ----------
+    hosts : frozenset of str or None
+        Names by which the node may be addressed, or None for any. On loopback they keep web pages
+        from reaching the node through a browser under a host name of their own.
+    token : str or None
+        Demanded in ``Authorization: Bearer``, unless None.
+    max_body : int
+        Bytes of a request's body.
+    """
+
+    hosts: frozenset[str] | None
+    token: str | None
+    max_body: int = MAX_BYTES
+
+
+def rules_for(address: Address, token_file: Path, with_token: bool = False) -> Rules:
+    """The rules for an address to listen at; beyond loopback a token is demanded."""
+    if address.is_loopback:
+        token = read_token(token_file) if with_token else None
+        return Rules(frozenset({"localhost", "127.0.0.1", "::1", address.host}), token)
+    return Rules(None, read_token(token_file))
+
+
+def read_token(path: Path) -> str:
+    """Read the token of a node's folder."""
+    try:
+        token = path.read_text().strip()
+    except OSError as error:
+        raise ParameterError(
+            f"http beyond loopback, or with --require-token, must have a token in {path}:"
+            f" {error.strerror}; domkl mesh init makes one"
+        ) from None
+    if len(token) < 16 or not token.isascii() or not token.isprintable():
+        raise ParameterError(f"token in {path} must have at least 16 printable characters")
+    return token
+
+
+class Guard:
+    """Middleware that refuses requests that break the rules."""
+
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+        self._app, self._rules = app, rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer why it is refused."""
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1"): v.decode("latin-1") for name, v in scope["headers"]}
+        problem = self._problem(scope["path"], headers)
+        if problem is not None:
+            await problem(scope, receive, send)
+        else:
+            await self._app(scope, self._limited(receive), send)
+
+    def _problem(self, path: str, headers: Mapping[str, str]) -> JSONResponse | None:
+        rules, host = self._rules, headers.get("host", "")
+        if rules.hosts is not None and _name(f"//{host}") not in rules.hosts:
+            return _refusal(403, f"host must be this machine, got {host!r}")
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return _refusal(403, f"pages of other origins may not ask, got {origin!r}")
+        if rules.token is not None and path not in OPEN_TO_ALL:
+            given = headers.get("authorization", "").removeprefix("Bearer ")
+            if not hmac.compare_digest(given.encode(), rules.token.encode()):
+                return _refusal(401, "authorization must be Bearer and the node's token",
+                                {"WWW-Authenticate": "Bearer"})  # fmt: skip
+        length = headers.get("content-length", "0")
+        if length.isdigit() and int(length) > rules.max_body:
+            return _refusal(413, _too_large(rules.max_body))
+        return None
+
+    def _limited(self, receive: Receive) -> Receive:
+        n_bytes = 0
+
+        async def limited() -> Message:
+            nonlocal n_bytes
+            message = await receive()
+            n_bytes += len(message.get("body", b""))
+            if n_bytes > self._rules.max_body:
+                raise HTTPException(413, _too_large(self._rules.max_body))
+            return message
+
+        return limited
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _too_large(limit: int) -> str:
+    return f"body must have at most {limit} bytes; send smaller lists"
+
+
+def _refusal(code: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"detail": detail}, code, dict(headers or {}))
 
 
 class Accepted(BaseModel):
@@ -31,10 +166,10 @@ class Accepted(BaseModel):
 
 
 class Predicted(BaseModel):
-    """What the learner says of inputs now, in the target's own units."""
+    """The learner's prediction now, in the target's own units."""
 
     prediction: float
-    deviation: float | None = Field(description="its standard deviation, where there is one")
+    deviation: float | None = Field(description="its standard deviation, if the algorithm has one")
     n_outside: int = Field(description="inputs that were clipped to their range")
 
 
@@ -45,17 +180,17 @@ class Problem(BaseModel):
 
 
 class NotReadyError(DomklError):
-    """The node compiles, or stops."""
+    """The node is starting or stopping."""
 
 
 class TooFewError(DomklError):
-    """A series has not enough values yet."""
+    """A series does not have enough values yet."""
 
 
 STATUS: dict[type[DomklError], int] = {
     DataError: 422,
     QueueFullError: 429,
-    JournalFullError: 507,
+    DiskFullError: 507,
     MeshError: 503,
     NotReadyError: 503,
     TooFewError: 409,
@@ -66,12 +201,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(node: Node, rules: Rules) -> FastAPI:
-    """The HTTP face of a node."""
+    """The requests that a node answers."""
     app = FastAPI(
         title="domkl node",
         version=domkl.__version__,
         summary="A learner of a mesh: samples in, predictions out.",
-        docs_url=None,  # their pages load scripts from elsewhere
+        docs_url=None,  # its pages load scripts from other hosts
         redoc_url=None,
     )
     app.add_middleware(Guard, rules=rules)
@@ -83,8 +218,6 @@ def create_app(node: Node, rules: Rules) -> FastAPI:
 
 
 def _add_learning(app: FastAPI, node: Node) -> None:
-    desk = node.ledger.desk
-
     @app.post("/learn", status_code=202, responses=ANSWERS)
     async def learn(body: Given | Batch) -> Accepted | list[Accepted]:
         """Accept a sample, or a list of samples, all or none; they are on disk when this answers.
@@ -93,7 +226,7 @@ def _add_learning(app: FastAPI, node: Node) -> None:
         """
         _check_ready(node)
         given = body if isinstance(body, list) else [body]
-        numbers = await node.accept(await _prepared(node, given)) if given else []
+        numbers = await node.intake.accept(await _prepared(node, given)) if given else []
         found = [Accepted(number=n, id=g.id) for n, g in zip(numbers, given, strict=True)]
         return found if isinstance(body, list) else found[0]
 
@@ -104,7 +237,7 @@ def _add_learning(app: FastAPI, node: Node) -> None:
         if body.x is None:
             x, n_outside = _next_inputs(node), 0
         else:
-            x, n_outside = desk.inputs(body.x)
+            x, n_outside = node.format.inputs(body.x)
         y_hat, deviation = node.predict(x)
         return Predicted(prediction=y_hat, deviation=deviation, n_outside=n_outside)
 
@@ -135,13 +268,13 @@ def _check_ready(node: Node) -> None:
 
 
 async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
-    """All of them, or the first that is wrong; long lists let others have their turn."""
+    """Check all samples; raise at the first wrong one. Long lists let others have their turn."""
     found = []
     for k, each in enumerate(given, 1):
         try:
-            found.append(node.ledger.desk.sample(each))
+            found.append(node.format.sample(each))
         except DataError as error:
-            node.rejected[INVALID] += len(given)
+            node.intake.rejected[INVALID] += len(given)
             where = f"sample {k} of {len(given)}: " if len(given) > 1 else ""
             raise DataError(where + str(error)) from None
         if k % AT_ONCE == 0:
@@ -150,7 +283,7 @@ async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
 
 
 def _next_inputs(node: Node) -> Any:
-    series = node.ledger.series
+    series = node.backlog.series
     if series is None:
         raise DataError("x must be given, got none: the mesh has no lags")
     if series.lags is None:
@@ -168,5 +301,113 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid(node: Node, request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    node.rejected[INVALID] += request.url.path == "/learn"
+    node.intake.rejected[INVALID] += request.url.path == "/learn"
     return JSONResponse({"detail": f"body must fit; {explained(error.errors())}"}, 422)
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signals to the node."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+class _Listener(socket.socket):
+    """A listening socket that closes connections beyond the limit, before any handshake."""
+
+    def __init__(self, listener: socket.socket, most: int) -> None:
+        super().__init__(fileno=listener.detach())
+        self.setblocking(False)
+        self._most = most
+        self._open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept as a socket does; BlockingIOError tells the loop that there is no connection."""
+        connection, address = super().accept()
+        if len(self._open) >= self._most:  # closed ones may still be in the set
+            self._open = weakref.WeakSet(each for each in self._open if each.fileno() >= 0)
+        if len(self._open) >= self._most:
+            connection.close()
+            raise BlockingIOError
+        self._open.add(connection)
+        return connection, address
+
+
+class _Connection(H11Protocol):
+    """Closes connections that send no request within 10 s."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the first request."""
+        super().connection_made(transport)
+        self.loop.call_later(ASKED, self._hang_up)
+
+    def _hang_up(self) -> None:
+        cycle: Any = self.cycle  # None before the first request
+        if cycle is None:
+            self.transport.abort()
+
+
+class HttpServer:
+    """The HTTP server of a node.
+
+    Parameters
+    ----------
+    address : Address
+        Port 0 lets the system choose one.
+    folder : Path or None
+        Holds the node's certificate and key; without TLS if None.
+    most : int
+        Connections at once; further ones are closed.
+    """
+
+    def __init__(self, address: Address, folder: Path | None, most: int = MOST) -> None:
+        self.address = address
+        self._most = most
+        self._folder = folder
+        self._socket: socket.socket | None = None
+        self._server: _Server | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self, app: FastAPI) -> None:
+        """Listen; MeshError if the port is taken."""
+        try:
+            self._socket = _Listener(await bind(self.address), self._most)
+        except OSError as error:
+            raise MeshError(f"cannot serve HTTP at {self.address}: {error.strerror}") from None
+        # asyncio sets it only for sockets that it creates; without it each answer waits 40 ms
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = Address(*self._socket.getsockname()[:2])
+        folder = self._folder
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", ws="none", http=_Connection,
+            server_header=False, timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
+            ssl_certfile=None if folder is None else folder / NODE,
+            ssl_keyfile=None if folder is None else folder / NODE_KEY,
+        )  # fmt: skip
+        try:
+            config.load()
+        except (OSError, ssl.SSLError) as error:
+            raise ParameterError(
+                f"http beyond loopback must have TLS, with the node's certificate: {error}"
+            ) from None
+        self._server = _Server(config)
+        self._task = asyncio.create_task(self._server.serve([self._socket]))
+        while not self._server.started and not self._task.done():
+            await asyncio.sleep(0.005)
+
+    def reload(self) -> None:
+        """Read certificate and key again; new connections use them."""
+        if self._server is not None and self._folder is not None:
+            context = self._server.config.ssl
+            if context is not None:
+                context.load_cert_chain(self._folder / NODE, self._folder / NODE_KEY)
+
+    async def stop(self) -> None:
+        """Finish the answers under way, then close."""
+        if self._server is not None and self._task is not None:
+            self._server.should_exit = True
+            await asyncio.wait([self._task])
+        if self._socket is not None:
+            self._socket.close()

@@ -1,27 +1,165 @@
-"""Samples from all faces, one way in: known ids, a bounded queue, one sync for many requests."""
+"""The one way in for samples: checked, written to the log, and appended to the backlog.
+
+All sources use it: HTTP, standard input, files, MQTT, and the write-ahead log after a restart.
+"""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple
 
-from domkl.errors import MeshError
-from domkl.mesh.node.journal import Journal
-from domkl.mesh.node.samples import Prepared
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from domkl.errors import DataError, MeshError
+from domkl.mesh.node.backlog import Backlog
+from domkl.mesh.node.wal import DiskFullError, Entry
+from domkl.mesh.protocol.model import Model, Range, Scaled
+from domkl.typing import Floats
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+# Stop at the first wrong value: to report all of them would hold up the node and its neighbors.
+Values = Annotated[list[Number], Field(fail_fast=True)] | dict[str, Number]
+ID = r"^[!-~]{1,200}$"
+MAX_BYTES = 2**20  # of a request's body, a line or a message
+MAX_SAMPLES = 10_000  # of a list
+
+
+class Inputs(BaseModel):
+    """Inputs to predict for, in their own units; none for the next value of a series."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    x: Values | None = Field(None, description="in the order of mesh.toml, or by name")
+
+
+class Given(Inputs):
+    """A sample: x and y, or the next value of a series."""
+
+    y: Number | None = Field(None, description="the label, in its own units")
+    value: Number | None = Field(None, description="the next value of a time series")
+    id: str | None = Field(
+        None, pattern=ID, description="the client's: a sample that is sent again is learned once"
+    )
+
+
+#: a list of samples, all accepted or none
+Batch = Annotated[list[Given], Field(max_length=MAX_SAMPLES, fail_fast=True)]
+_ONE_OR_MORE: TypeAdapter[Given | list[Given]] = TypeAdapter(Given | Batch)
+#: names that pydantic gives to the ways to read a body, of no use to a client
+BRANCHES = ("body", "Given", "list[Given]", "list[float]", "dict[str,float]")
+
+
+def parse(text: bytes | str) -> list[Given]:
+    """Read one sample or a list of samples from JSON."""
+    if len(text) > MAX_BYTES:
+        raise DataError(f"sample must have at most {MAX_BYTES} bytes, got {len(text)}")
+    try:
+        found = _ONE_OR_MORE.validate_json(text)
+    except ValidationError as error:
+        raise DataError(
+            f"sample must be JSON as of POST /learn; {explained(error.errors(include_url=False))}"
+        ) from None
+    return found if isinstance(found, list) else [found]
+
+
+def explained(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Where and why, for the most telling of pydantic's errors; values are not repeated."""
+    found = max(errors, key=lambda each: (len(each["loc"]), each["type"] == "too_long"))
+    where = ".".join(str(part) for part in found["loc"] if part not in BRANCHES)
+    return f"{where}: {found['msg']}" if where else str(found["msg"])
+
+
+class Prepared(NamedTuple):
+    """A sample that was checked, as it is written to the log and as it is learned."""
+
+    entry: Entry
+    scaled: Floats  # the entry's values, on [0, 1]
+    n_outside: int
+
+
+class SampleFormat:
+    """What a sample of this mesh looks like; checks and scales samples by the agreed model.
+
+    Parameters
+    ----------
+    model : Model
+    lags : int or None
+        Of a time series.
+    """
+
+    def __init__(self, model: Model, lags: int | None) -> None:
+        self.model, self.lags = model, lags
+
+    @property
+    def width(self) -> int:
+        """Values of a sample in the log."""
+        return 1 if self.lags else len(self.model.inputs) + 1
+
+    @property
+    def names(self) -> list[str]:
+        """The names of these values."""
+        inputs = [] if self.lags else [each.name for each in self.model.inputs]
+        return [*inputs, self.model.target.name]
+
+    def sample(self, given: Given) -> Prepared:
+        """Check and scale a client's sample."""
+        return self.prepared(Entry(self._values(given), given.id or ""))
+
+    def prepared(self, entry: Entry) -> Prepared:
+        """Scale a sample; DataError if a value is outside its range and the model refuses that."""
+        y = self.model.scaled_target(float(entry.values[-1]))
+        if self.lags:
+            return Prepared(entry, y.values, y.n_outside)
+        x = self.model.scaled_inputs(entry.values[:-1])
+        scaled = np.concatenate([x.values, y.values])
+        return Prepared(entry, scaled, x.n_outside + y.n_outside)
+
+    def inputs(self, x: Values) -> Scaled:
+        """Check and scale inputs to predict for."""
+        return self.model.scaled_inputs(_ordered(x, self.model.inputs))
+
+    def _values(self, given: Given) -> Floats:
+        if self.lags:
+            if given.value is None or given.x is not None or given.y is not None:
+                raise DataError("sample of a series must have value, and neither x nor y")
+            return np.array([given.value])
+        if given.value is not None or given.x is None or given.y is None:
+            raise DataError("sample must have x and y, and no value: the mesh has no lags")
+        return np.append(_ordered(given.x, self.model.inputs), given.y)
+
+
+def _ordered(x: Values, ranges: Sequence[Range]) -> Floats:
+    if isinstance(x, Mapping):
+        names = [each.name for each in ranges]
+        wrong = [name for name in (*names, *x) if (name in x) != (name in names)]
+        if wrong:
+            what = "lacks" if wrong[0] in names else "has no place for"
+            raise DataError(f"sample {what} {wrong[0]!r}; inputs are {', '.join(names)}")
+        x = [x[name] for name in names]
+    if len(x) != len(ranges):
+        raise DataError(f"sample must have {len(ranges)} inputs, got {len(x)}")
+    return np.array(x, dtype=np.float64)
 
 
 class QueueFullError(MeshError):
     """Too many samples wait to be learned: nothing was accepted; try again later."""
 
 
+INVALID = "invalid"  # why a sample was rejected; the other reasons:
+REASONS: dict[type[Exception], str] = {QueueFullError: "queue full", DiskFullError: "disk full"}
+
+
 class _Group(NamedTuple):
-    """Samples of one request that are new."""
+    """New samples of one request, and the future number of the first."""
 
     items: list[Prepared]
     first: "asyncio.Future[int]"
 
 
-class _Place(NamedTuple):
-    """Where the number of a sample will be known from."""
+class _Pending(NamedTuple):
+    """A sample that is being written: its number is that of the group's first plus the offset."""
 
     first: "asyncio.Future[int]"
     offset: int
@@ -30,69 +168,101 @@ class _Place(NamedTuple):
 class Intake:
     """Accepts samples: when `accept` returns they are on disk.
 
-    Requests that come while a sync is under way share the next one.
+    Requests that arrive while a sync is under way share the next one.
 
     Parameters
     ----------
-    journal : Journal
-    room : callable
-        How many samples the queue can still take, those not counted that are being written.
+    backlog : Backlog
+    sample_format : SampleFormat
+    capacity : int
+        Samples that may wait to be learned.
     on_accepted : callable
-        Told of the number of the first and of the samples, in order, in the loop's thread.
+        Called in the loop's thread whenever the backlog has grown.
+    on_failure : callable
+        Told of an error after which the log cannot be written any more.
+
+    Attributes
+    ----------
+    n_repeated : int
+        Samples that were sent again with a known id.
+    rejected : Counter
+        Samples that were not accepted, by reason.
     """
 
     def __init__(
         self,
-        journal: Journal,
-        room: Callable[[], int],
-        on_accepted: Callable[[int, Sequence[Prepared]], None],
+        backlog: Backlog,
+        sample_format: SampleFormat,
+        capacity: int,
+        on_accepted: Callable[[], None],
+        on_failure: Callable[[Exception], None],
     ) -> None:
+        self.format, self.capacity = sample_format, capacity
         self.n_repeated = 0
-        self._journal, self._room, self._on_accepted = journal, room, on_accepted
+        self.rejected: Counter[str] = Counter()
+        self._backlog, self._log = backlog, backlog.log
+        self._on_accepted, self._on_failure = on_accepted, on_failure
         self._waiting: list[_Group] = []
         self._n_waiting = 0
-        self._coming: dict[str, _Place] = {}
+        self._coming: dict[str, _Pending] = {}
         self._writer: asyncio.Task[None] | None = None
+        self._resume()
 
     async def accept(self, items: Sequence[Prepared]) -> list[int]:
-        """Give each sample's number; a sample whose id is known keeps the number it had."""
-        places = self._sort(items)
-        return [each if isinstance(each, int) else await _number(each) for each in places]
+        """Write samples to the log; a sample whose id is known keeps the number that it has."""
+        try:
+            pending = self._sort(items)
+            return [each if isinstance(each, int) else await _number(each) for each in pending]
+        except Exception as error:
+            self.rejected[REASONS.get(type(error), "failed")] += len(items)
+            if type(error) not in REASONS:
+                self._on_failure(error)
+            raise
 
     async def close(self) -> None:
         """Wait for what is being written."""
         while self._writer is not None:
             await asyncio.wait([self._writer])
 
-    def _sort(self, items: Sequence[Prepared]) -> list[int | _Place]:
+    def _resume(self) -> None:
+        """Append what the log has after the checkpoint."""
+        # What was accepted is learned, even if the mesh file refuses such values by now.
+        clipping = replace(self.format.model, outside="clip")
+        clipped = SampleFormat(clipping, self.format.lags)
+        for number, values in self._log.after(self._backlog.position):
+            _, scaled, n_outside = clipped.prepared(Entry(values))
+            self._backlog.add(number, scaled, n_outside)
+
+    def _sort(self, items: Sequence[Prepared]) -> list[int | _Pending]:
+        """Hand new samples to the writer; give the number of each sample, or what it will be."""
         first: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        fresh: dict[str, _Place] = {}
+        fresh: dict[str, _Pending] = {}
         new: list[Prepared] = []
-        places: list[int | _Place] = []
+        found: list[int | _Pending] = []
         for item in items:
             name = "" if item.entry.is_row else item.entry.id
-            known = self._journal.ids.get(name) or self._coming.get(name) or fresh.get(name)
+            known = self._log.ids.get(name) or self._coming.get(name) or fresh.get(name)
             if known is None:
-                known = _Place(first, len(new))
+                known = _Pending(first, len(new))
                 new.append(item)
                 if name:
                     fresh[name] = known
-            places.append(known)
+            found.append(known)
         if new:
             self._check_room(len(new))
             self._coming |= fresh
-            self._enter(_Group(new, first))
+            self._enqueue(_Group(new, first))
         self.n_repeated += len(items) - len(new)
-        return places
+        return found
 
     def _check_room(self, n: int) -> None:
-        room = self._room() - self._n_waiting
+        room = self.capacity - self._backlog.n_waiting - self._n_waiting
         if n > room:
             raise QueueFullError(
                 f"queue must have room for {n} samples, got {max(0, room)}; try again later"
             )
 
-    def _enter(self, group: _Group) -> None:
+    def _enqueue(self, group: _Group) -> None:
         group.first.add_done_callback(lambda first: first.cancelled() or first.exception())
         self._waiting.append(group)
         self._n_waiting += len(group.items)
@@ -106,9 +276,11 @@ class Intake:
             items = [item for group in groups for item in group.items]
             entries = [item.entry for item in items]
             try:
-                first = await loop.run_in_executor(None, self._journal.append, entries)
-                self._on_accepted(first, items)
-            except Exception as error:  # whoever waits must hear of it
+                first = await loop.run_in_executor(None, self._log.append, entries)
+                for number, item in enumerate(items, first):
+                    self._backlog.add(number, item.scaled, item.n_outside)
+                self._on_accepted()
+            except Exception as error:  # all requests that wait must be told
                 for group in groups:
                     group.first.set_exception(error)
             else:
@@ -121,6 +293,6 @@ class Intake:
         self._writer = None
 
 
-async def _number(place: _Place) -> int:
-    # shielded: a client that goes away must not cancel what others wait for
-    return await asyncio.shield(place.first) + place.offset
+async def _number(pending: _Pending) -> int:
+    # Shielded: a client that goes away must not cancel what others wait for.
+    return await asyncio.shield(pending.first) + pending.offset

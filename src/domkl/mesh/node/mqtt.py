@@ -1,8 +1,8 @@
-"""Samples from an MQTT topic, with the extra ``mqtt``.
+"""Samples from an MQTT topic; needs the extra ``mqtt``.
 
-A message is acknowledged to the broker when its samples are on disk: what a node had not accepted
-when it was killed is delivered again, to the same client id. Give samples an ``id`` so that one
-whose acknowledgement got lost is learned once.
+A message is acknowledged to the broker when its samples are on disk. What a node had not accepted
+when it was killed is delivered again, because its client id stays the same. Samples should have an
+``id``, so that a sample whose acknowledgement got lost is learned only once.
 """
 
 import asyncio
@@ -13,18 +13,17 @@ from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 
-from domkl.errors import DataError, ParameterError
-from domkl.mesh.node.node import INVALID, Node
-from domkl.mesh.node.samples import parse
-from domkl.mesh.node.sources import accept
-from domkl.mesh.node.telemetry import event
+from domkl.errors import ParameterError
+from domkl.mesh.node.log import event
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.sources import accept, checked
 
 BACK_OFF = (0.5, 30.0)  # seconds before connecting again: at first, at most
-UNREAD = 1000  # messages held, at most; the broker keeps the rest
+UNREAD = 1000  # messages held at most; the broker keeps the rest
 
 
 class Broker(NamedTuple):
-    """Where the topic is."""
+    """Address and login of an MQTT broker."""
 
     host: str
     port: int
@@ -47,7 +46,7 @@ class Broker(NamedTuple):
         except ValueError:
             parts, port = urlsplit(""), None
         if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname:
-            shown = url.rpartition("@")[2]  # what is before may be a password
+            shown = url.rpartition("@")[2]  # the part before may be a password
             raise ParameterError(
                 f"mqtt must be mqtt://host:port or mqtts://host:port, got {shown!r};"
                 " in a user or password write %23 for #, %2F for / and %40 for @"
@@ -59,7 +58,7 @@ class Broker(NamedTuple):
 
 
 async def from_topic(node: Node, broker: Broker, topic: str) -> None:
-    """Take samples, as of POST /learn, and connect again whenever the connection is lost."""
+    """Take samples, as of POST /learn; connect again whenever the connection is lost."""
     wait = BACK_OFF[0]
     while True:
         try:
@@ -80,24 +79,18 @@ def _client(node: Node, broker: Broker) -> aiomqtt.Client:
         broker.port,
         username=broker.username,
         password=broker.password,
-        identifier=f"domkl-{node.home.config.name}-{node.home.name}",
+        identifier=f"domkl-{node.folder.config.name}-{node.folder.name}",
         clean_session=False,
         tls_params=aiomqtt.TLSParameters() if broker.is_tls else None,
         socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
         max_queued_incoming_messages=UNREAD,
     )
-    client._client.manual_ack_set(True)  # aiomqtt has no name of its own for it
+    client._client.manual_ack_set(True)  # aiomqtt has no public name for this
     return client
 
 
 async def _take(node: Node, client: aiomqtt.Client) -> None:
     async for message in client.messages:
-        try:
-            given = parse(bytes(message.payload))
-            items = [node.ledger.desk.sample(each) for each in given]
-        except (DataError, TypeError) as error:
-            node.rejected[INVALID] += 1
-            event("bad message", logging.WARNING, topic=str(message.topic), text=str(error))
-            items = []
-        await accept(node, items)
+        payload = message.payload if isinstance(message.payload, bytes) else b""
+        await accept(node, checked(node, payload, "bad message", topic=str(message.topic)))
         client._client.ack(message.mid, message.qos)

@@ -1,44 +1,46 @@
-"""The only async glue: transport, protocol, clock and ledger in one loop.
+"""A learner's process: the driver of the protocol, between transport, clock, backlog and disk.
+
+Whatever happens (a frame, a peer that comes or goes, a tick of the clock) becomes an event in one
+queue. `Node._drive` is the only function that gives events to the protocol: first all that have
+come, then samples of the backlog for a few milliseconds, so that frames and requests are answered
+in between.
 
 The rules of this file
 ----------------------
-- The protocol is touched in the loop's thread only. Samples are learned in bites of a few
-  milliseconds, so that frames and requests are answered in between.
-- Effects are carried out in the order given, before the next event is handled.
-- Files are written in other threads: samples before they are acknowledged, checkpoints beside.
-- What nobody expects stops the node: it never goes on with half of an event.
+- The protocol is used in the loop's thread only.
+- Its effects are carried out in the order given, before the next event is handled.
+- Files are written in other threads: samples before they are acknowledged, checkpoints meanwhile.
+- An unexpected error stops the node: it never goes on with half of an event.
 """
 
 import asyncio
 import gc
 import logging
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from domkl.errors import DataError, DomklError, MeshError
-from domkl.mesh.node.checkpoint import Saved, next_epoch
-from domkl.mesh.node.home import Home
-from domkl.mesh.node.intake import Intake, QueueFullError
-from domkl.mesh.node.journal import JournalFullError
-from domkl.mesh.node.ledger import Ledger
-from domkl.mesh.node.samples import Prepared
-from domkl.mesh.node.saver import Saver
-from domkl.mesh.node.telemetry import CertificateWatch, Throttle, event
-from domkl.mesh.node.warm import warm_up
+from domkl.mesh.node.backlog import Backlog
+from domkl.mesh.node.checkpoint import Saver, next_epoch
+from domkl.mesh.node.folder import NodeFolder
+from domkl.mesh.node.intake import Intake, SampleFormat
+from domkl.mesh.node.log import CertificateWatch, Throttle, event
 from domkl.mesh.protocol import events
+from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.transports.base import Transport
 from domkl.storage import Parts
 from domkl.typing import Floats
 
 TICK = 0.05  # seconds
-BITE = 0.002  # seconds of learning before others are heard
-AHEAD = 32  # samples that the protocol holds, at most; from half of that on it gets more
+SLICE = 0.002  # seconds of learning before frames and requests have their turn
+AHEAD = 32  # samples that the protocol holds at most; it gets more when half of them are learned
 SAVE_PAUSE = 5.0  # seconds between two checkpoints, at least: at high rates they would cost much
-INVALID = "invalid"  # why a sample was not accepted; or:
-REASONS: dict[type[Exception], str] = {QueueFullError: "queue full", JournalFullError: "disk full"}
-MAX_REASONS = 50  # kinds of refusals told apart
+MAX_REASONS = 50  # refusals are counted by reason, for so many different reasons
 
 
 class Node:
@@ -46,10 +48,9 @@ class Node:
 
     Parameters
     ----------
-    home : Home
-    ledger : Ledger
+    folder : NodeFolder
     transport : Transport or None
-        None for a node that has no certificate, and so no neighbors.
+        None for a node without a certificate, and so without neighbors.
     clock : callable
         Monotonic seconds.
     save_pause : float
@@ -59,82 +60,86 @@ class Node:
     ----------
     protocol : Protocol or None
         None until `start` has compiled what it needs.
+    refused : Counter
+        Strangers and bad certificates that the transport has refused, by reason.
     """
 
     def __init__(
         self,
-        home: Home,
-        ledger: Ledger,
+        folder: NodeFolder,
         transport: Transport | None,
         *,
         clock: Callable[[], float] = time.monotonic,
         save_pause: float = SAVE_PAUSE,
     ) -> None:
-        self.home, self.ledger, self.transport = home, ledger, transport
+        self.folder, self.transport = folder, transport
+        config = folder.config
+        self.format = SampleFormat(config.model(), config.lags)
+        self.backlog = Backlog(folder.data, self.format.width, config.lags)
+        self.intake = Intake(self.backlog, self.format, config.queue, self._wake, self._fail)
+        checkpoints, log = self.backlog.checkpoints, self.backlog.log
+        self.saver = Saver(checkpoints, log, self.backlog.position, self._alarm)
         self.protocol: Protocol | None = None
-        self.certificate = CertificateWatch(home.certificate)
-        self.saver = Saver(ledger, self._alarm)
-        self.refused: Counter[str] = Counter()  # strangers and bad certificates, by reason
-        self.rejected: Counter[str] = Counter()  # samples that were not accepted, by reason
-        self.intake = Intake(ledger.journal, self._room, self._accepted)
+        self.certificate = CertificateWatch(folder.certificate)
+        self.refused: Counter[str] = Counter()
         self._clock, self._throttle = clock, Throttle(clock)
+        self._events: deque[events.Event] = deque()
+        self._is_awake = self._is_save_due = False
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
         self._ticker: asyncio.Task[None] | None = None
-        self._is_biting = self._is_save_due = False
         self._save_pause, self._saved = save_pause, clock()  # when the last checkpoint was begun
 
     @property
     def is_ready(self) -> bool:
-        """Whether it learns and predicts."""
+        """Whether the node learns and predicts."""
         return self.protocol is not None and not self._stop.is_set()
 
     @property
     def is_idle(self) -> bool:
-        """Whether all that was accepted is learned."""
+        """Whether all accepted samples are learned."""
         protocol = self.protocol
         is_done = protocol is not None and not protocol.n_queued and not protocol.is_waiting
-        return is_done and not self.ledger.waiting
+        return is_done and not self.backlog.waiting
 
     async def start(self) -> None:
-        """Compile, go on from the checkpoint, look for the neighbors."""
-        home, ledger = self.home, self.ledger
-        config, model = home.config, ledger.desk.model
-        for path in ledger.checkpoints.damaged:
+        """Compile, continue from the checkpoint, and look for the neighbors."""
+        folder, backlog, config = self.folder, self.backlog, self.folder.config
+        for path in backlog.checkpoints.damaged:
             self._alarm("checkpoint", "", f"{path} is damaged; going on from the one before")
-        await asyncio.to_thread(warm_up, model)
+        await asyncio.to_thread(warm_up, self.format.model)
         gc.collect()
-        gc.freeze()  # what the compiler left behind lives on; looking through it costs milliseconds
-        epoch = next_epoch(home.data / "epoch", time.time_ns() // 1_000_000)
+        gc.freeze()  # the compiler's objects stay; to scan them again costs milliseconds
+        epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)
         self.protocol = Protocol(
-            home.name,
-            model,
-            tuple(home.neighbors),
+            folder.name,
+            self.format.model,
+            tuple(folder.neighbors),
             mode=config.mode,
             timing=config.timing,
             incarnation=epoch,
             checkpoint_every=config.checkpoint_every,
-            snapshot=ledger.state,
+            snapshot=backlog.state,
         )
-        ledger.state = None
+        backlog.state = None
         if self.transport is not None:
             await self._start(self.transport)
         self._ticker = asyncio.create_task(self._tick())
-        event("ready", learner=home.name, epoch=epoch, learned=ledger.position)
-        self._pump()
+        event("ready", learner=folder.name, epoch=epoch, learned=backlog.position)
+        self._wake()
 
     async def wait(self) -> None:
-        """Until `stop` or a failure; that is raised."""
+        """Wait for `stop`, or for a failure and raise it."""
         await self._stop.wait()
         if self._failure is not None:
             raise self._failure
 
     def stop(self) -> None:
-        """Begin to end."""
+        """Let `wait` return."""
         self._stop.set()
 
     async def close(self) -> None:
-        """Say goodbye, save, and close everything."""
+        """Tell the neighbors, save, and close everything."""
         self._stop.set()
         if self._ticker is not None:
             self._ticker.cancel()
@@ -143,57 +148,48 @@ class Node:
         if self.protocol is not None and self._failure is None:
             self._carry_out(self.protocol.leave())
             await self.saver.wait()
-            self.saver.begin(self._snapshot())
+            self.saver.begin(self.backlog.saved(self.state_parts()))
         await self.saver.wait()
         if self.transport is not None:
             await self.transport.stop()
-        self.ledger.close()
-
-    async def accept(self, items: Sequence[Prepared]) -> list[int]:
-        """Have samples on disk; give their numbers."""
-        try:
-            return await self.intake.accept(items)
-        except Exception as error:
-            self.rejected[REASONS.get(type(error), "failed")] += len(items)
-            if type(error) not in REASONS:  # the journal cannot be written any more
-                self._fail(error)
-            raise
+        self.backlog.log.close()
 
     def predict(self, x: Floats) -> tuple[float, float | None]:
-        """Prediction and its deviation, or None, for scaled inputs, in the target's own units."""
+        """Predict for scaled inputs; the label and its deviation or None, in the target's units."""
         assert self.protocol is not None
-        model = self.ledger.desk.model
+        model = self.format.model
         deviation = self.protocol.deviation(x)
         width = model.target.high - model.target.low
         y_hat = model.target_of(self.protocol.predict(x))
         return y_hat, None if deviation is None else deviation * width
 
     async def reload(self) -> None:
-        """Take over changed neighbors and certificates; whatever else is changed is refused."""
+        """Read neighbors and certificates again; other changes of the model are refused."""
         try:
-            home = self.home.read_again()
-            difference = home.config.model().difference(self.ledger.desk.model.parts)
-            if difference or home.name != self.home.name:
+            folder = self.folder.read_again()
+            difference = folder.config.model().difference(self.format.model.parts)
+            if difference or folder.name != self.folder.name:
                 raise DataError(f"the model of a running mesh cannot change; {difference}")
             if self.transport is not None:
                 reloaded = self.transport.reload()
                 if reloaded is not None:
                     await reloaded
-                await self.transport.set_neighbors(home.neighbors)
-            elif home.neighbors:
+                await self.transport.set_neighbors(folder.neighbors)
+            elif folder.neighbors:
                 raise DataError("node has no certificate; restart it with one to have neighbors")
-            self.home, self.certificate = home, CertificateWatch(home.certificate)
-            self._handle(events.Neighbors(tuple(home.neighbors)))
-            event("reloaded", neighbors=", ".join(home.neighbors))
+            self.folder, self.certificate = folder, CertificateWatch(folder.certificate)
+            self.intake.capacity = folder.config.queue
+            self._add(events.Neighbors(tuple(folder.neighbors)))
+            event("reloaded", neighbors=", ".join(folder.neighbors))
         except Exception as error:  # each transport has errors of its own
             event("reload refused", logging.ERROR, text=str(error))
 
     def seconds_since(self, moment: float) -> float:
-        """By the clock that the protocol is told."""
+        """Seconds since a time of the clock that the protocol is given."""
         return self._clock() - moment
 
     def state_parts(self) -> Parts:
-        """The protocol's state, as a checkpoint would have it now."""
+        """The protocol's state, as a checkpoint would hold it now."""
         assert self.protocol is not None
         return self.protocol.snapshot()
 
@@ -203,38 +199,66 @@ class Node:
         except DomklError:
             raise
         except Exception as error:  # each transport has errors of its own
-            where = self.home.member.address
+            where = self.folder.member.address
             raise MeshError(f"cannot listen for neighbors at {where}: {error}") from None
 
-    def _room(self) -> int:
-        return self.home.config.queue - self.ledger.n_waiting
-
-    def _accepted(self, first: int, items: Sequence[Prepared]) -> None:
-        self.ledger.accepted(first, items)
-        self._pump()
-
     def _on_frame(self, peer: str, frame: bytes) -> None:
-        self._handle(events.Received(peer, frame))
+        self._add(events.Received(peer, frame))
 
     def _on_peer(self, peer: str, is_up: bool, why: str) -> None:
         event("peer", peer=peer, up=is_up, why=why)
-        self._handle(events.PeerUp(peer) if is_up else events.PeerDown(peer))
+        self._add(events.PeerUp(peer) if is_up else events.PeerDown(peer))
 
     def _on_refused(self, who: str, why: str) -> None:
         known = why in self.refused or len(self.refused) < MAX_REASONS
         self.refused[why if known else "other"] += 1
         self._alarm("refused", who, why)
 
+    async def _tick(self) -> None:
+        while True:
+            self._add(events.Tick())
+            self._save()
+            self.certificate.look(self._clock())
+            await asyncio.sleep(TICK)
+
+    def _add(self, happened: events.Event) -> None:
+        self._events.append(happened)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Have `_drive` called when others have had their turn."""
+        if not self._is_awake and self.is_ready:
+            self._is_awake = True
+            asyncio.get_running_loop().call_soon(self._drive)
+
+    def _drive(self) -> None:
+        """Handle all events that have come, then samples of the backlog for a few milliseconds."""
+        self._is_awake = False
+        while self._events and self.is_ready:
+            self._handle(self._events.popleft())
+        if self._is_hungry():
+            end = time.perf_counter() + SLICE
+            while self._can_feed() and time.perf_counter() < end:
+                self._handle(self.backlog.waiting.popleft())
+            if self._is_hungry():
+                self._wake()
+
+    def _can_feed(self) -> bool:
+        protocol = self.protocol
+        has_room = protocol is not None and protocol.n_queued < AHEAD
+        return has_room and bool(self.backlog.waiting) and not self._stop.is_set()
+
+    def _is_hungry(self) -> bool:
+        protocol = self.protocol
+        return protocol is not None and protocol.n_queued <= AHEAD // 2 and self._can_feed()
+
     def _handle(self, happened: events.Event) -> None:
-        """Tell the protocol, and do what it asks for."""
-        if self.protocol is None or self._stop.is_set():
-            return
+        """Give the protocol an event, and carry out its effects."""
+        assert self.protocol is not None
         try:
             self._carry_out(self.protocol.handle(happened, self._clock()))
         except Exception as error:
             self._fail(error)
-        if not isinstance(happened, events.Sample):
-            self._pump()
 
     def _carry_out(self, effects: Sequence[events.Effect]) -> None:
         for effect in effects:
@@ -242,12 +266,12 @@ class Node:
                 if self.transport is not None:
                     self.transport.send(effect.peer, effect.data)
             elif isinstance(effect, events.Predicted):
-                self.ledger.learned(effect.number)
+                self.backlog.learned(effect.number)
             elif isinstance(effect, events.Checkpoint):
                 self._is_save_due = True
                 self._save()
-                # the protocol paused, so that the snapshot is of this very sample
-                asyncio.get_running_loop().call_soon(self._handle, events.Tick())
+                # the protocol has paused, so that the snapshot is of this very sample
+                self._add(events.Tick())
             else:
                 self._alarm(effect.kind, effect.peer, effect.text)
 
@@ -255,38 +279,7 @@ class Node:
         is_time = self._clock() - self._saved >= self._save_pause and not self._stop.is_set()
         if self._is_save_due and is_time and not self.saver.is_busy:
             self._is_save_due, self._saved = False, self._clock()
-            self.saver.begin(self._snapshot())
-
-    def _pump(self) -> None:
-        """Go on learning as soon as others had their turn."""
-        protocol = self.protocol
-        is_fed = protocol is None or protocol.n_queued > AHEAD // 2
-        if not is_fed and not self._is_biting and self._can_feed():
-            self._is_biting = True
-            asyncio.get_running_loop().call_soon(self._bite)
-
-    def _can_feed(self) -> bool:
-        protocol = self.protocol
-        has_room = protocol is not None and protocol.n_queued < AHEAD
-        return has_room and bool(self.ledger.waiting) and not self._stop.is_set()
-
-    def _bite(self) -> None:
-        self._is_biting = False
-        end = time.perf_counter() + BITE
-        while self._can_feed() and time.perf_counter() < end:
-            self._handle(self.ledger.waiting.popleft())
-        self._pump()
-
-    async def _tick(self) -> None:
-        while True:
-            self._handle(events.Tick())
-            self._save()
-            self.certificate.look(self._clock())
-            await asyncio.sleep(TICK)
-
-    def _snapshot(self) -> Saved:
-        self.ledger.tidy()
-        return self.ledger.saved(self.state_parts())
+            self.saver.begin(self.backlog.saved(self.state_parts()))
 
     def _alarm(self, kind: str, peer: str, text: str) -> None:
         held = self._throttle.admit(kind, peer, text)
@@ -298,3 +291,25 @@ class Node:
             self._failure = error
             event("failed", logging.ERROR, text=f"{type(error).__name__}: {error}")
         self._stop.set()
+
+
+def warm_up(model: Model) -> None:
+    """Compile all that a node calls, or load it from the cache: two learners, two samples each."""
+    pair = {name: Protocol(name, model, (peer,), incarnation=1) for name, peer in ("ab", "ba")}
+    x = np.full(len(model.inputs), 0.5)
+    rounds: list[tuple[float, events.Event]] = [
+        (0.0, events.Sample(1, x, 0.5)),
+        (0.1, events.Sample(2, x, 0.5)),
+        (3.0, events.Tick()),  # late enough for a step without a sample
+    ]
+    under_way: deque[tuple[str, events.Event]] = deque()
+    under_way += [("a", events.PeerUp("b")), ("b", events.PeerUp("a"))]
+    for now, happened in rounds:
+        under_way += [(name, happened) for name in pair]
+        while under_way:
+            name, each = under_way.popleft()
+            for effect in pair[name].handle(each, now):
+                if isinstance(effect, events.Send):
+                    under_way.append((effect.peer, events.Received(name, effect.data)))
+    pair["a"].predict(x)
+    pair["a"].deviation(x)

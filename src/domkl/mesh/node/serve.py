@@ -1,4 +1,4 @@
-"""A node from its folder to its end: files, faces, signals."""
+"""Run a node from its folder until it stops: files, transport, HTTP, sources, signals."""
 
 import asyncio
 import contextlib
@@ -9,40 +9,34 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from domkl.errors import MeshError, ParameterError
-from domkl.mesh.config.certificates import CA
-from domkl.mesh.node.face import HttpFace
-from domkl.mesh.node.guard import is_loopback, rules_for
-from domkl.mesh.node.home import TOKEN, Home, Lock, open_home
-from domkl.mesh.node.http import create_app
-from domkl.mesh.node.ledger import Ledger
+from domkl.errors import MeshError
+from domkl.mesh.node.folder import TOKEN, Lock, NodeFolder, open_folder
+from domkl.mesh.node.http import HttpServer, create_app, rules_for
+from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.sources import Replay, from_lines, until_learned
-from domkl.mesh.node.telemetry import event
-from domkl.mesh.transports.base import Address, Transport
-from domkl.mesh.transports.tls import TlsTransport
-
-MakeTransport = Callable[[Home], Transport]
+from domkl.mesh.transports import registry
+from domkl.mesh.transports.base import Address
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line says beyond the folder.
+    """What the command line says besides the folder.
 
     Parameters
     ----------
     http : Address, optional
-        Other than the mesh file says.
+        Instead of the address in the mesh file.
     with_token : bool
-        Demand the token on loopback, too.
+        Demand the token on loopback as well.
     lines : bool
         Take samples from standard input.
     csv : Path, optional
-        Replay this file; ``rate`` rows a second, those of ``rows``.
+        Replay the ``rows`` of this file, ``rate`` rows a second.
     topic : callable, optional
-        Takes samples from elsewhere until it is cancelled.
+        Takes samples from another source until it is cancelled.
     until_end : bool
-        Stop when all of standard input or of the file is learned.
+        Stop when all samples of standard input or of the file are learned.
     """
 
     http: Address | None = None
@@ -56,59 +50,45 @@ class Options:
     until_end: bool = False
 
 
-async def serve(
-    folder: Path,
-    options: Options,
-    *,
-    mesh_file: Path | None = None,
-    transports: MakeTransport | None = None,
-) -> None:
+async def serve(path: Path, options: Options, *, mesh_file: Path | None = None) -> None:
     """Run the node of a folder until SIGTERM, SIGINT, its end of input, or a failure."""
-    home = open_home(folder, mesh_file)
+    folder = open_folder(path, mesh_file)
     try:
-        await _serve(home, options, transports or tls_transport)
+        await _serve(folder, options)
     except OSError as error:
-        raise MeshError(f"{home.name} cannot go on: {error}") from None
-    event("stopped", learner=home.name)
+        raise MeshError(f"{folder.name} cannot go on: {error}") from None
+    event("stopped", learner=folder.name)
 
 
-async def _serve(home: Home, options: Options, transports: MakeTransport) -> None:
-    lock = Lock(home.data)
+async def _serve(folder: NodeFolder, options: Options) -> None:
+    lock = Lock(folder.data)
     try:
-        config = home.config
-        ledger = Ledger(home.data, config.model(), config.lags)
-        replay = None
-        if options.csv is not None:
-            replay = Replay(options.csv, ledger.desk, options.rows or slice(None), options.missing)
-        has_certificate = home.certificate is not None
-        transport = transports(home) if has_certificate else None
-        node, face = Node(home, ledger, transport), _face(home, options)
+        has_certificate = folder.certificate is not None
+        name = folder.config.transport
+        transport = registry.make(name, folder.endpoint) if has_certificate else None
+        node, server = Node(folder, transport), _server(folder, options)
         try:
-            await _run(node, face, options, replay)
+            await _run(node, server, options)
         finally:
-            await face.stop()
+            await server.stop()
             await node.close()
     finally:
         lock.release()
 
 
-def tls_transport(home: Home) -> Transport:
-    """The transport that needs nothing but the node's folder."""
-    if not (home.folder / CA).exists():
-        raise ParameterError(f"{home.folder / CA} is missing; copy the learner's whole folder")
-    return TlsTransport(home.name, home.neighbors, home.member.address, home.folder)
+def _server(folder: NodeFolder, options: Options) -> HttpServer:
+    address = options.http or folder.member.http
+    return HttpServer(address, None if address.is_loopback else folder.path)
 
 
-def _face(home: Home, options: Options) -> HttpFace:
-    address = options.http or home.member.http
-    return HttpFace(address, None if is_loopback(address.host) else home.folder)
-
-
-async def _run(node: Node, face: HttpFace, options: Options, replay: Replay | None) -> None:
-    rules = rules_for(face.address, node.home.folder / TOKEN, options.with_token)
-    await face.start(create_app(node, rules))
-    event("http", address=str(face.address))
-    with _signals(node, face):
+async def _run(node: Node, server: HttpServer, options: Options) -> None:
+    replay = None
+    if options.csv is not None:
+        replay = Replay(options.csv, node.format, options.rows or slice(None), options.missing)
+    rules = rules_for(server.address, node.folder.path / TOKEN, options.with_token)
+    await server.start(create_app(node, rules))
+    event("http", address=str(server.address))
+    with _signals(node, server):
         await node.start()
         source = asyncio.create_task(_feed(node, options, replay))
         source.add_done_callback(lambda task: node.stop() if _has_failed(task) else None)
@@ -141,16 +121,16 @@ def _has_failed(task: "asyncio.Task[None]") -> bool:
 
 
 @contextlib.contextmanager
-def _signals(node: Node, face: HttpFace) -> Iterator[None]:
-    """SIGTERM and SIGINT stop, SIGHUP reads mesh file and certificates again."""
+def _signals(node: Node, server: HttpServer) -> Iterator[None]:
+    """SIGTERM and SIGINT stop the node, SIGHUP reads mesh file and certificates again."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
     async def reload() -> None:
         await node.reload()
         try:
-            face.reload()
-        except OSError as error:  # the old certificate stays
+            server.reload()
+        except OSError as error:  # the old certificate is kept
             event("reload refused", logging.ERROR, text=str(error))
 
     def on_hangup() -> None:

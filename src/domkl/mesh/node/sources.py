@@ -1,7 +1,7 @@
-"""Samples that do not come over HTTP: standard input, and a file replayed.
+"""Samples that do not come over HTTP: lines of standard input, and rows of a file.
 
-All go the same way in: checked, into the journal, then learned. A source waits where the queue or
-the disk is full; nothing that it has taken is thrown away.
+They enter as all others do, through `Intake`. A source waits while the queue or the disk is full;
+it throws nothing away. MQTT has a file of its own (mqtt.py), for it needs an extra.
 """
 
 import asyncio
@@ -11,17 +11,23 @@ import os
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from domkl.data.loaders import read_columns
 from domkl.errors import DataError
-from domkl.mesh.node.intake import QueueFullError
-from domkl.mesh.node.journal import JournalFullError
-from domkl.mesh.node.node import INVALID, Node
-from domkl.mesh.node.samples import MAX_BYTES, Desk, Prepared, parse
-from domkl.mesh.node.segment import Entry
-from domkl.mesh.node.telemetry import event
+from domkl.mesh.node.intake import (
+    INVALID,
+    MAX_BYTES,
+    Prepared,
+    QueueFullError,
+    SampleFormat,
+    parse,
+)
+from domkl.mesh.node.log import event
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.wal import DiskFullError, Entry
 from domkl.typing import Floats
 
 AT_ONCE = 256  # samples that share a sync
@@ -30,45 +36,44 @@ FULL_PAUSE = 1.0  # the same for a full disk
 
 
 async def accept(node: Node, items: Sequence[Prepared]) -> None:
-    """Have samples accepted, however long there is no room."""
+    """Have samples accepted; wait while there is no room."""
     rest = list(items)
     while rest:
-        some = rest[: min(AT_ONCE, node.home.config.queue)]  # more would never find room
+        some = rest[: min(AT_ONCE, node.intake.capacity)]  # more would never find room
         try:
-            await node.accept(some)
+            await node.intake.accept(some)
             rest = rest[len(some) :]
         except QueueFullError:
             await asyncio.sleep(PAUSE)
-        except JournalFullError as error:
+        except DiskFullError as error:
             event("disk full", logging.ERROR, text=str(error))
             await asyncio.sleep(FULL_PAUSE)
 
 
 async def from_lines(node: Node, handle: int) -> None:
-    """Take JSON lines, as of POST /learn, until the end; a bad line is reported and passed over."""
+    """Take JSON lines, as of POST /learn, until the end; bad lines are logged and skipped."""
     number = 0
     async for lines in _batches(handle):
         items: list[Prepared] = []
         for line in lines:
             number += 1
             if line.strip():
-                items += _checked(node, line, number)
+                items += checked(node, line, "bad line", line=number)
         await accept(node, items)
 
 
-def _checked(node: Node, line: bytes, number: int) -> list[Prepared]:
+def checked(node: Node, text: bytes, what: str, **where: Any) -> list[Prepared]:
+    """The samples in a JSON text; none, and a line in the log, if the text is wrong."""
     try:
-        if len(line) > MAX_BYTES:
-            raise DataError(f"line must have at most {MAX_BYTES} bytes, got more")
-        return [node.ledger.desk.sample(given) for given in parse(line)]
+        return [node.format.sample(given) for given in parse(text)]
     except DataError as error:
-        node.rejected[INVALID] += 1
-        event("bad line", logging.WARNING, line=number, text=str(error))
+        node.intake.rejected[INVALID] += 1
+        event(what, logging.WARNING, **where, text=str(error))
         return []
 
 
 async def _batches(handle: int) -> AsyncIterator[list[bytes]]:
-    """Lines as they come, read in a thread: neither pipes nor files can hold up the loop."""
+    """Lines as they arrive; they are read in a thread, so that the loop is never blocked."""
     loop = asyncio.get_running_loop()
     queue: asyncio.Queue[list[bytes] | None] = asyncio.Queue()
     room = threading.Semaphore(4)
@@ -79,7 +84,7 @@ async def _batches(handle: int) -> AsyncIterator[list[bytes]]:
             loop.call_soon_threadsafe(queue.put_nowait, lines)
         loop.call_soon_threadsafe(queue.put_nowait, None)
 
-    # a daemon: at the end it may be waiting for input that never comes
+    # a daemon thread: at the end it may still wait for input
     threading.Thread(target=read, name="lines", daemon=True).start()
     while (lines := await queue.get()) is not None:
         yield lines
@@ -90,7 +95,7 @@ def _lines(handle: int) -> Iterator[list[bytes]]:
     rest = b""
     while data := os.read(handle, 2**16):
         *lines, rest = (rest + data).split(b"\n")
-        rest = rest[: MAX_BYTES + 1]  # the rest of a line that is too long is dropped
+        rest = rest[: MAX_BYTES + 1]  # enough to see that the line is too long
         if lines:
             yield lines
     if rest:
@@ -98,37 +103,39 @@ def _lines(handle: int) -> Iterator[list[bytes]]:
 
 
 class Replay:
-    """A CSV file with a header, row by row; each is learned once, whatever happens.
+    """A CSV file with a header, row by row; each row is learned once, also after a kill.
 
     Parameters
     ----------
     path : Path
-    desk : Desk
-        Its model names the columns.
+    sample_format : SampleFormat
+        Its names are the columns.
     rows : slice
-        Which rows: with several nodes on one file, each takes its own.
+        Which rows; several nodes can share a file.
     missing : "error" or "drop"
         What to do with rows that have empty cells.
     """
 
     def __init__(
-        self, path: Path, desk: Desk, rows: slice = slice(None), missing: str = "error"
+        self,
+        path: Path,
+        sample_format: SampleFormat,
+        rows: slice = slice(None),
+        missing: str = "error",
     ) -> None:
-        model = desk.model
-        inputs = [] if desk.lags else [each.name for each in model.inputs]
-        names = [*inputs, model.target.name]
+        names = sample_format.names
         values, n_dropped = read_columns(path, names, missing=missing)
         self.values: Floats = values[rows]
         if not len(self.values):
             raise DataError(f"rows of {path} must be at least one, got none of {len(values)}")
-        self._desk = desk
+        self._format = sample_format
         self.key = hashlib.sha256(f"{names} {rows} {values[0].tolist()}".encode()).hexdigest()[:16]
         event("replay", file=str(path), rows=len(self.values), dropped=n_dropped)
 
     async def run(self, node: Node, rate: float) -> None:
-        """Go on after the last row that was accepted; ``rate`` rows a second, 0: no pause."""
+        """Continue after the last accepted row; ``rate`` rows a second, or 0 for no pause."""
         loop = asyncio.get_running_loop()
-        row = first = node.ledger.journal.rows.get(self.key, 0)
+        row = first = node.backlog.log.rows.get(self.key, 0)
         begun = loop.time()
         while row < len(self.values):
             if rate > 0:
@@ -145,15 +152,15 @@ class Replay:
         for row in range(start, end):
             entry = Entry(np.array(self.values[row]), f"{self.key}:{row + 1}", is_row=True)
             try:
-                items.append(self._desk.prepared(entry))
+                items.append(self._format.prepared(entry))
             except DataError as error:
-                node.rejected[INVALID] += 1
+                node.intake.rejected[INVALID] += 1
                 event("bad row", logging.WARNING, row=row + 1, text=str(error))
         return items
 
 
 def parse_rows(text: str) -> slice:
-    """Read ``first:end:step`` as Python has it, such as ``0::4``: every fourth.
+    """Read ``first:end:step`` as a Python slice; ``0::4`` is every fourth row.
 
     Examples
     --------
@@ -172,6 +179,6 @@ def parse_rows(text: str) -> slice:
 
 
 async def until_learned(node: Node) -> None:
-    """Wait until all that was accepted is learned."""
+    """Wait until all accepted samples are learned."""
     while not node.is_idle:
         await asyncio.sleep(PAUSE)

@@ -1,174 +1,198 @@
-"""A node's log: one line per event, as text or JSON; and the alarm before a certificate expires."""
+"""What a node reports about itself: one JSON object (`/state`), and metrics for Prometheus."""
 
-import contextlib
-import json
-import logging
-import logging.handlers
-import sys
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from domkl import checks
-from domkl.errors import DomklError
-from domkl.mesh.config import certificates
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-FORMATS = ("text", "json")
-SECRETS = (certificates.NODE_KEY, "token")
-SOURCES = ("domkl", "uvicorn", "asyncio")  # of the others, what is amiss
-LEVELS = ("debug", "info", "warning", "error")
-ROTATED = 10 * 2**20  # bytes of a log file; five older ones are kept
-WARNED = timedelta(days=30)  # before a certificate expires
-DAY = 86400.0
-REPEATED = 60.0  # seconds within which an equal alarm is counted and not written
+import domkl
+from domkl.mesh.config.settings import algorithm_name
+from domkl.mesh.node.node import Node
+from domkl.mesh.protocol.protocol import Protocol
+from domkl.storage import Parts
 
-logger = logging.getLogger("domkl.mesh")
+MEANS = ("mse", "mse_alone", "mse_last_value", "neighbor_gap")
 
 
-def event(what: str, level: int = logging.INFO, /, **facts: Any) -> None:
-    """Write a line: what happened, and the facts of it."""
-    logger.log(level, what, extra={"facts": facts})
+def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
+    """All measures, the agreed model, and the neighbors."""
+    config, backlog, protocol = node.folder.config, node.backlog, node.protocol
+    model = node.format.model
+    state: dict[str, Any] = {
+        "version": domkl.__version__,
+        "mesh": config.name,
+        "learner": node.folder.name,
+        "is_ready": node.is_ready,
+        "algorithm": algorithm_name(config.algorithm),
+        "mode": config.mode,
+        "fingerprint": model.fingerprint.hex(),
+        "inputs": [each.name for each in model.inputs],
+        "target": model.target.name,
+        "lags": config.lags,
+        "outside": config.outside,
+        "n_accepted": backlog.log.last,
+        "n_queued": backlog.n_waiting,
+        "n_repeated": node.intake.n_repeated,
+        "n_outside": backlog.n_outside,
+        "rejected": dict(node.intake.rejected),
+        "strangers": dict(node.refused),
+        "checkpoint": node.saver.position,
+        "journal_bytes": backlog.log.size,
+        "expires": node.certificate.expires and node.certificate.expires.isoformat(),
+    }
+    if protocol is not None:
+        state |= _measures(node, protocol)
+        if with_digest:
+            state["digest"] = digest(node.state_parts())
+    return state
 
 
-@contextlib.contextmanager
-def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None]:
-    """Send the log of the process to standard error, or to a file that is rotated."""
-    checks.choice("log format", form, FORMATS)
-    checks.choice("log level", level, LEVELS)
-    handler: logging.Handler
-    if file is None:
-        handler = logging.StreamHandler(sys.stderr)
-    else:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(
-            file, maxBytes=ROTATED, backupCount=5, encoding="utf-8"
+def digest(state: Parts) -> str:
+    """SHA-256 of a learner's state: equal for states that are equal to the bit."""
+    made = hashlib.sha256(str(state.header["learned"]).encode())
+    for name, values in sorted(state.arrays.items()):
+        made.update(f"{name} {values.dtype} {values.shape}".encode() + values.tobytes())
+    return made.hexdigest()
+
+
+def registry_of(node: Node) -> CollectorRegistry:
+    """A Prometheus registry with the metrics of this node and process."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_NodeCollector(node))
+    ProcessCollector(registry=registry)
+    return registry
+
+
+def _measures(node: Node, protocol: Protocol) -> dict[str, Any]:
+    measures, model = protocol.measures, node.format.model
+    scaled = {name: getattr(measures, name) for name in MEANS}
+    return {
+        "n_learned": protocol.learned,
+        **scaled,
+        "in_units": {k: None if v is None else model.error_of(v) for k, v in scaled.items()},
+        "n_rounds": measures.n_rounds,
+        "n_waited": measures.n_waited,
+        "n_idle": measures.n_idle,
+        "refused": [
+            {"peer": peer, "reason": reason, "n": n}
+            for (peer, reason), n in measures.refused.items()
+        ],
+        "neighbors": {name: dict(facts) for name, facts in _edges(node, protocol)},
+    }
+
+
+def _edges(node: Node, protocol: Protocol) -> Iterator[tuple[str, dict[str, Any]]]:
+    """For each neighbor: the state of the edge, exchanges, traffic."""
+    traffic = {} if node.transport is None else node.transport.traffic()
+    for name, edge in protocol.measures.edges.items():
+        heard, moved = edge.last_heard, traffic.get(name)
+        yield (
+            name,
+            {
+                "is_open": edge.is_open,
+                "n_exchanged": edge.n_exchanged,
+                "n_asked": edge.n_asked,
+                "n_epochs": edge.n_epochs,
+                "silent_seconds": None if heard is None else round(node.seconds_since(heard), 3),
+                "sent": 0 if moved is None else moved.sent,
+                "sent_bytes": 0 if moved is None else moved.sent_bytes,
+                "received": 0 if moved is None else moved.received,
+                "received_bytes": 0 if moved is None else moved.received_bytes,
+                "dropped": 0 if moved is None else moved.dropped,
+            },
         )
-    handler.setFormatter(JsonLines() if form == "json" else TextLines())
-    before = [(each, each.level, each.propagate) for each in map(logging.getLogger, SOURCES)]
-    for each, _, _ in before:
-        each.addHandler(handler)
-        each.setLevel(level.upper() if each.name == "domkl" else logging.WARNING)
-        each.propagate = False
-    try:
-        yield
-    finally:
-        for each, each.level, each.propagate in before:
-            each.removeHandler(handler)
-        handler.close()
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object per line: time, level, event, and its facts."""
+class _NodeCollector(Collector):
+    """Reads the node's own counters at each request, so that nothing is counted twice."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Give a record as one line."""
-        facts = {"time": _time(record), "level": record.levelname.lower(), **_facts(record)}
-        return json.dumps(facts, default=str, allow_nan=True)
+    def __init__(self, node: Node) -> None:
+        self._node = node
 
-
-class TextLines(logging.Formatter):
-    """The same for people."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Give a record as one line."""
-        facts = _facts(record)
-        name = facts.pop("event")
-        rest = " ".join(f"{key}={_quoted(value)}" for key, value in facts.items())
-        return f"{_time(record)} {record.levelname.lower()} {name} {rest}".rstrip()
-
-
-class Throttle:
-    """Lets an equal alarm through once a minute, and tells how many were held back."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._seen: dict[tuple[str, ...], tuple[float, int]] = {}
-
-    def admit(self, *key: str) -> int | None:
-        """How many were held back since the last that was let through; None: hold this, too."""
-        now = self._clock()
-        since, held = self._seen.get(key, (-REPEATED, 0))
-        if now - since < REPEATED:
-            self._seen[key] = since, held + 1
-            return None
-        if len(self._seen) >= 1000:  # keys can be made by strangers
-            self._seen.clear()
-        self._seen[key] = now, 0
-        return held
+    def collect(self) -> Iterator[Metric]:
+        node, state = self._node, state_of(self._node)
+        yield _gauge("info", "Version, learner, algorithm.", 1, **_info(state))
+        yield _gauge("ready", "1 while it learns and predicts.", int(state["is_ready"]))
+        yield _counter("samples_accepted", "On disk.", state["n_accepted"])
+        yield _counter("samples_learned", "Learned.", state.get("n_learned", 0))
+        yield _gauge("samples_queued", "Accepted and not yet learned.", state["n_queued"])
+        yield _counter("samples_repeated", "Sent again with a known id.", state["n_repeated"])
+        yield _by("samples_rejected", "Not accepted.", ["reason"],
+                  [((reason,), n) for reason, n in state["rejected"].items()])  # fmt: skip
+        yield _counter("values_outside", "Clipped to their range.", state["n_outside"])
+        yield _gauge("checkpoint_number", "Last sample in a checkpoint.", state["checkpoint"])
+        yield _counter("checkpoints_failed", "Not written.", node.saver.n_failed)
+        yield _gauge("journal_bytes", "On disk.", state["journal_bytes"])
+        yield _by("strangers_refused", "Connections refused.", ["reason"],
+                  [((reason,), n) for reason, n in state["strangers"].items()])  # fmt: skip
+        if node.certificate.expires is not None:
+            yield _gauge("certificate_expires_timestamp_seconds", "When, since 1970.",
+                         node.certificate.expires.timestamp())  # fmt: skip
+        if node.protocol is not None:
+            yield from _of_measures(state)
+            yield from _of_edges(state["neighbors"])
 
 
-def expiry_alarm(expires: datetime, now: datetime) -> str | None:
-    """What to say of a certificate that has not long to go.
-
-    Examples
-    --------
-    >>> now = datetime(2030, 1, 1, tzinfo=UTC)
-    >>> expiry_alarm(now + timedelta(days=29, hours=1), now)
-    'certificate expires in 29 days; renew it with domkl mesh rotate-keys'
-    >>> expiry_alarm(now + timedelta(days=31), now) is None
-    True
-    """
-    if expires - now > WARNED:
-        return None
-    days = (expires - now).days
-    when = f"expires in {days} days" if days >= 0 else "has expired"
-    return f"certificate {when}; renew it with domkl mesh rotate-keys"
-
-
-def exposed(folder: Path) -> list[Path]:
-    """Secrets of a node's folder that other users of the machine may read."""
-    paths = [folder / name for name in SECRETS]
-    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
+def _of_measures(state: dict[str, Any]) -> Iterator[Metric]:
+    said = {
+        "mse": "Mean squared error so far, scaled.",
+        "mse_alone": "The same without neighbors.",
+        "mse_last_value": "Of the previous label.",
+        "neighbor_gap": "Mean squared distance to the neighbors' predictions.",
+    }
+    for name, text in said.items():
+        if state[name] is not None:
+            yield _gauge(name, text, state[name])
+    yield _counter("rounds", "Steps, with those without a sample.", state["n_rounds"])
+    yield _counter("rounds_waited", "Ended by time-out.", state["n_waited"])
+    yield _counter("rounds_idle", "Without a sample.", state["n_idle"])
+    rows = [((each["peer"], each["reason"]), each["n"]) for each in state["refused"]]
+    yield _by("frames_refused", "Frames not heeded.", ["peer", "reason"], rows)
 
 
-class CertificateWatch:
-    """Looks at a certificate once a day, and at who may read its key.
-
-    Attributes
-    ----------
-    expires : datetime or None
-        None before the first look, or where there is no certificate.
-    """
-
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.expires: datetime | None = None
-        self._looked: float | None = None
-
-    def look(self, clock: float) -> None:
-        """Warn where it has not long to go; ``clock`` is any monotonic seconds."""
-        if self.path is None or (self._looked is not None and clock - self._looked < DAY):
-            return
-        self._looked = clock
-        try:
-            self.expires = certificates.expires(self.path)
-        except (DomklError, OSError) as error:
-            event("certificate", logging.ERROR, text=str(error))
-            return
-        for path in exposed(self.path.parent):
-            text = f"{path} must be readable by its owner alone, and is by others; chmod 600"
-            event("certificate", logging.WARNING, text=text)
-        alarm = expiry_alarm(self.expires, datetime.now(UTC))
-        if alarm is not None:
-            event("certificate", logging.WARNING, text=alarm, expires=self.expires.isoformat())
+def _of_edges(edges: dict[str, dict[str, Any]]) -> Iterator[Metric]:
+    open_ = GaugeMetricFamily("domkl_edge_open", "1 while exchanging.", labels=["peer"])
+    silent = GaugeMetricFamily("domkl_edge_silent_seconds", "Not heard for.", labels=["peer"])
+    for peer, facts in edges.items():
+        open_.add_metric([peer], int(facts["is_open"]))
+        if facts["silent_seconds"] is not None:
+            silent.add_metric([peer], facts["silent_seconds"])
+    yield from (open_, silent)
+    for name, key in {"exchanges": "n_exchanged", "asked": "n_asked", "epochs": "n_epochs",
+                      "dropped": "dropped"}.items():  # fmt: skip
+        rows = [((peer,), facts[key]) for peer, facts in edges.items()]
+        yield _by(f"edge_{name}", "Since the start.", ["peer"], rows)
+    ways = {"out": "sent", "in": "received"}
+    for name, suffix in {"messages": "", "bytes": "_bytes"}.items():
+        moved = [
+            ((peer, way), facts[key + suffix])
+            for peer, facts in edges.items()
+            for way, key in ways.items()
+        ]
+        yield _by(f"edge_{name}", "Moved.", ["peer", "direction"], moved)
 
 
-def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    """The event and its facts; of a line that is not ours, where it is from and its text."""
-    facts = getattr(record, "facts", None)
-    text = record.getMessage()
-    if record.exc_info:
-        text += "\n" + logging.Formatter().formatException(record.exc_info)
-    if facts is None:
-        return {"event": "log", "from": record.name, "text": text}
-    return {"event": text, **facts}
+def _info(state: dict[str, Any]) -> dict[str, str]:
+    return {name: str(state[name]) for name in ("version", "mesh", "learner", "algorithm", "mode")}
 
 
-def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+def _gauge(name: str, text: str, value: float, **labels: str) -> Metric:
+    made = GaugeMetricFamily(f"domkl_{name}", text, labels=list(labels))
+    made.add_metric(list(labels.values()), value)
+    return made
 
 
-def _quoted(value: Any) -> str:
-    text = str(value)
-    return json.dumps(text) if not text or any(c.isspace() or c in '"=' for c in text) else text
+def _counter(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"domkl_{name}", text, value=value)
+
+
+def _by(
+    name: str, text: str, labels: list[str], rows: Sequence[tuple[tuple[str, ...], int]]
+) -> Metric:
+    made = CounterMetricFamily(f"domkl_{name}", text, labels=labels)
+    for values, n in rows:
+        made.add_metric(list(values), n)
+    return made

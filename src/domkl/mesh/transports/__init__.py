@@ -1,1 +1,1 @@
-"""Ways to move frames between neighbors."""
+"""Transports: they move frames between neighbors. `registry` lists those that a mesh can use."""

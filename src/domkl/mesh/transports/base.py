@@ -1,28 +1,32 @@
-"""What every transport does: move whole frames between neighbors that are who they say.
+"""The interface of transports: they move whole frames between authenticated neighbors.
 
 The rules of this file
 ----------------------
 - Every callback runs in the thread of the event loop, none inside `send`, none after `stop`.
 - `on_peer(j, True, ...)` comes before the first frame of j; up and down alternate.
-- A frame arrives whole or not at all, and in order while a connection lasts. Nothing is
-  acknowledged and nothing is sent again: that is the protocol's business.
-- Only listed neighbors are heard, each only for itself.
-- A neighbor that does not read costs a bounded buffer; then its frames are dropped.
-- A callback that fails is told to the loop's exception handler; the transport goes on.
+- A frame arrives whole or not at all, and in order while a connection lasts. Frames are neither
+  acknowledged nor sent again; the protocol does that.
+- Frames are accepted from listed neighbors only, and each neighbor can send only as itself.
+- Frames to a neighbor that does not read wait in a buffer of limited size; then they are dropped.
+- An exception in a callback goes to the loop's exception handler; the transport goes on.
 """
 
 import asyncio
 import dataclasses
 import re
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from domkl.errors import ParameterError
 
 MAX_FRAME = 16 * 2**20  # bytes
 NOT_A_NEIGHBOR = "not a neighbor"
+BACKLOG = 128  # connections that may wait to be accepted
 
 OnFrame = Callable[[str, bytes], None]  # (neighbor, frame)
 OnPeer = Callable[[str, bool, str], None]  # (neighbor, is_up, why)
@@ -30,7 +34,7 @@ OnRefused = Callable[[str, str], None]  # (who, why): a stranger or a bad certif
 
 
 class Address(NamedTuple):
-    """Where a node listens; port 0 lets the system choose one."""
+    """Where a node listens; with port 0 the system chooses one."""
 
     host: str
     port: int
@@ -50,13 +54,32 @@ class Address(NamedTuple):
             )
         return cls(match[1] or match[2], int(match[3]))
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the host."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Endpoint(NamedTuple):
+    """What a node's transport is made from; `registry.make` does it."""
+
+    name: str  # of the node, as in its certificate
+    neighbors: Mapping[str, Address]  # who may speak with it, and where each listens
+    listen: Address
+    certificates: Path  # folder with ca.pem, node.pem and node.key
+    router: Address | None = None  # for transports that can use one
+    mode: Literal["lockstep", "async"] = "lockstep"
+
+
 @dataclass(slots=True)
 class Traffic:
-    """What passed between a node and one neighbor since it was listed; bytes without framing."""
+    """Frames and bytes exchanged with a neighbor since it was listed; bytes without framing."""
 
     sent: int = 0
     sent_bytes: int = 0
@@ -66,7 +89,7 @@ class Traffic:
 
 
 def check_name(name: str) -> str:
-    """A node's name if it can stand in a certificate, a key and a path; else ParameterError."""
+    """The name, if it can be used in certificates, keys and paths; else ParameterError."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
         raise ParameterError(
             f"name must be 1 to 63 of a-z, 0-9 and -, and not begin with -, got {name!r}"
@@ -75,7 +98,7 @@ def check_name(name: str) -> str:
 
 
 class Transport(ABC):
-    """Moves frames between neighbors; knows nothing of learning.
+    """Moves frames between neighbors; it does not look into them.
 
     Parameters
     ----------
@@ -84,7 +107,7 @@ class Transport(ABC):
     neighbors : mapping of name to Address
         Who may speak with this node, and where each listens.
     max_frame : int, default=16 MiB
-        Bytes of the longest frame, checked on receipt before anything is allocated.
+        Bytes of the longest frame; checked on receipt before memory is allocated for it.
     """
 
     def __init__(
@@ -101,22 +124,22 @@ class Transport(ABC):
 
     @abstractmethod
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
-        """Listen, look for the neighbors, and go on looking until `stop`."""
+        """Listen, and connect to the neighbors; lost connections are made again until `stop`."""
 
     @abstractmethod
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
-        """Change at run time who may speak; who is no longer listed is cut off."""
+        """Replace the list of neighbors; connections to others are closed."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Close everything, within seconds whatever the neighbors do; again is harmless."""
+        """Close everything, within seconds whatever the neighbors do; may be called again."""
 
     @abstractmethod
     def _transmit(self, neighbor: str, frame: bytes) -> bool:
-        """Hand a frame to a neighbor that is up; False: its buffer is full."""
+        """Send a frame to a neighbor that is up; False if its buffer is full."""
 
     def send(self, neighbor: str, frame: bytes) -> bool:
-        """Send without ever waiting; False: dropped, for it is not up or its buffer is full."""
+        """Send without waiting; False if dropped: the neighbor is down or its buffer is full."""
         if len(frame) > self.max_frame:
             raise ParameterError(
                 f"frame must have at most {self.max_frame} bytes, got {len(frame)}"
@@ -132,11 +155,11 @@ class Transport(ABC):
         return True
 
     def reload(self) -> Awaitable[None] | None:
-        """Read the certificates again, where there are any; await what is given."""
+        """Read the certificates again, if the transport has any; await the result unless None."""
         return None
 
     def traffic(self) -> Mapping[str, Traffic]:
-        """Frames and bytes per neighbor, as they stand now."""
+        """Frames and bytes per neighbor, up to now."""
         return {name: dataclasses.replace(each) for name, each in self._traffic.items()}
 
     def _open(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
@@ -150,7 +173,7 @@ class Transport(ABC):
         self._up.clear()
 
     def _list(self, neighbors: Mapping[str, Address]) -> None:
-        """Take a new list; those who stay keep their counts."""
+        """Replace the list of neighbors; those who stay keep their counts."""
         self.neighbors = self._checked(neighbors)
         old = self._traffic
         self._traffic = {name: old.get(name) or Traffic() for name in self.neighbors}
@@ -161,13 +184,13 @@ class Transport(ABC):
         return {check_name(name): Address(*neighbors[name]) for name in sorted(neighbors)}
 
     def _mark(self, neighbor: str, is_up: bool, why: str) -> None:
-        """Tell of a change, once; a node that is stopped tells nothing."""
+        """Report that a neighbor is up or down, if that is news and the transport is open."""
         if self._is_open and is_up != (neighbor in self._up):
             (self._up.add if is_up else self._up.discard)(neighbor)
             _call(self._on_peer, neighbor, is_up, why)
 
     def _receive(self, neighbor: str, frame: bytes) -> None:
-        """Deliver, if the neighbor is still one and up."""
+        """Deliver a frame, if its sender is still a neighbor and up."""
         if self._is_open and neighbor in self._up:
             traffic = self._traffic.get(neighbor)
             if traffic is not None:
@@ -178,6 +201,18 @@ class Transport(ABC):
     def _refuse(self, who: str, why: str) -> None:
         if self._is_open:
             _call(self._on_refused, who, why)
+
+
+async def bind(address: Address) -> socket.socket:
+    """A listening socket."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, _, _, _, where = found[0]
+    listener = socket.create_server(where[:2], family=family, backlog=BACKLOG)
+    listener.setblocking(False)
+    return listener
 
 
 def _call(callback: Callable[..., None], *values: object) -> None:

@@ -1,4 +1,4 @@
-"""Transports within one event loop, for tests: no sockets, no clock, the same order every time."""
+"""Transports within one event loop, for tests: no sockets, no clock, deterministic order."""
 
 import asyncio
 from collections import deque
@@ -23,14 +23,14 @@ def _never(source: str, target: str, frame: bytes) -> bool:
 
 
 class MemoryHub:
-    """The network of one test: who is there, what is cut, what waits.
+    """The network of one test: its nodes, its cuts, and the frames under way.
 
     Parameters
     ----------
     capacity : int, default=64
-        Frames that may wait on an edge, in one direction; more are dropped.
+        Frames that may wait on an edge in one direction; further ones are dropped.
     is_lost : callable, optional
-        Decides by (source, target, frame) whether the network loses a frame unnoticed.
+        Whether the network silently loses a frame, by (source, target, frame).
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class MemoryHub:
         self._held: set[Edge] = set()
 
     def cut(self, a: str, b: str) -> None:
-        """Part two nodes; what was under way between them is lost."""
+        """Cut the connection of two nodes; frames under way are lost."""
         self._cut.add(frozenset((a, b)))
         self._settle_soon()
 
@@ -57,21 +57,21 @@ class MemoryHub:
         self._settle_soon()
 
     def hold(self, source: str, target: str) -> None:
-        """Let the target read nothing of what the source sends."""
+        """Deliver no frames from the source to the target."""
         self._held.add((source, target))
 
     def release(self, source: str, target: str) -> None:
-        """Undo `hold`: what waited arrives."""
+        """Undo `hold`: the frames that waited arrive."""
         self._held.discard((source, target))
         for _ in self._queues.get((source, target), ()):
             asyncio.get_running_loop().call_soon(self._deliver, (source, target))
 
     def waiting(self, source: str, target: str) -> int:
-        """Frames that wait on an edge."""
+        """The number of frames that wait on an edge."""
         return len(self._queues.get((source, target), ()))
 
     def join(self, member: "MemoryTransport") -> None:
-        """Take a node in; a newer one of the same name replaces the older."""
+        """Add a node; a newer one of the same name replaces the older."""
         if member.identity != member.name:
             for name in member.neighbors:
                 if name in self._members:
@@ -81,13 +81,13 @@ class MemoryHub:
         self._settle_soon()
 
     def leave(self, member: "MemoryTransport") -> None:
-        """Forget a node."""
+        """Remove a node."""
         if self._members.get(member.name) is member:
             del self._members[member.name]
             self._settle_soon()
 
     def transmit(self, source: str, target: str, frame: bytes) -> bool:
-        """Put a frame on its edge; False: the edge is full."""
+        """Put a frame on its edge; False if the edge is full."""
         queue = self._queues.get((source, target))
         if queue is None or len(queue) >= self.capacity:
             return False
@@ -106,7 +106,7 @@ class MemoryHub:
         asyncio.get_running_loop().call_soon(self._settle)
 
     def _settle(self) -> None:
-        """Bring the links in line with who is there, who lists whom, and what is cut."""
+        """Update the links: both nodes are there, list each other, and are not cut off."""
         wanted, refused = {}, {}
         for a, node in sorted(self._members.items()):
             for b in node.neighbors:
@@ -150,7 +150,7 @@ class MemoryTransport(Transport):
     name, neighbors, max_frame
         As in `Transport`; addresses are ignored.
     identity : str, optional
-        The name that this node's certificate would carry; another than `name` is refused.
+        The name in this node's certificate; any other than `name` is refused.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class MemoryTransport(Transport):
         self.hub.join(self)
 
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
-        """Change who may speak."""
+        """Replace the list of neighbors."""
         self._list(neighbors)
         self.hub._settle_soon()
 

@@ -3,9 +3,19 @@
 Of two neighbors the one whose name sorts first dials, unless `dials` says otherwise. Strangers
 cost a few sockets for a few seconds: at most `max_strangers` connections are in their handshake,
 and a newer one pushes out the oldest, so that idle strangers cannot keep a neighbor out.
+
+The rules of this file
+----------------------
+- The peer's certificate is judged before a byte is written or read.
+- A connection is open when the peer's greeting has arrived, not before: in TLS 1.3 a client's
+  handshake succeeds even if the server is about to refuse its certificate.
+- After the greeting come frames, each with its length before it. A length is checked before memory
+  is allocated for the frame.
+- Nobody waits for a connection to drain: frames that do not fit in the buffer are dropped whole.
 """
 
 import asyncio
+import contextlib
 import logging
 import random
 import socket
@@ -13,29 +23,166 @@ import ssl
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from domkl.errors import ParameterError
+from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.certificates import check_certificate
 from domkl.mesh.transports.base import (
     MAX_FRAME,
     NOT_A_NEIGHBOR,
     Address,
+    Endpoint,
     OnFrame,
     OnPeer,
     OnRefused,
     Transport,
+    bind,
 )
-from domkl.mesh.transports.link import Link
-from domkl.mesh.transports.sockets import bind, context, reason
 
 logger = logging.getLogger(__name__)
 
 BACK_OFF = (0.05, 1.0)  # seconds before dialing again: at first, at most
-FLUSH_SECONDS = 1.0  # to stop
+FLUSH_SECONDS = 1.0  # to send what waits, when the node stops
+SILENCE_MS = 3000  # a connection whose bytes are not acknowledged for so long is closed
+GREETING = b"domkl-mesh/1\n"
+HEADER = 4  # bytes of a frame's length, big-endian
+BUFFER = 2**16  # bytes
+ROOM = 2**16  # bytes that may wait in a connection, or two frames if that is more
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Frames over one TLS connection, at either end.
+
+    Parameters
+    ----------
+    transport : TlsTransport
+        Is told what happens.
+    expected : str or None
+        The name that was dialed; None at the listening end.
+    """
+
+    def __init__(self, transport: "TlsTransport", expected: str | None = None) -> None:
+        loop = asyncio.get_running_loop()
+        self._tls, self.expected = transport, expected
+        self.name = ""
+        self.why = ""
+        self.is_open = False
+        self.settled: asyncio.Future[bool] = loop.create_future()  # opened, or ended before
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self._buffer = bytearray(BUFFER)
+        self._end = 0
+        self._transport: asyncio.Transport | None = None
+
+    def send(self, frame: bytes) -> bool:
+        """Write a frame; False if it does not fit in the buffer."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return False
+        waiting = transport.get_write_buffer_size()
+        if waiting and waiting + len(frame) > max(ROOM, 2 * len(frame)):
+            return False
+        transport.write(len(frame).to_bytes(HEADER, "big") + frame)
+        return True
+
+    def close(self) -> None:
+        """Send what waits, then close; this does not wait for the peer."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self, why: str) -> None:
+        """Close at once."""
+        self.why = self.why or why
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet the peer, or close the connection if the peer is refused."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        _set_options(transport.get_extra_info("socket"))
+        self.name = _common_name(transport.get_extra_info("peercert"))
+        why = self._tls.judge(self)
+        if why is None:
+            transport.write(GREETING)
+        else:
+            self._refuse(why)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """The free part of the buffer."""
+        return memoryview(self._buffer)[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Deliver all whole frames, and move the rest to the front."""
+        self._end += nbytes
+        start = self._greeted()
+        if self.is_open:
+            start = self._take_frames(start)
+            if start and self._end > start:
+                self._buffer[: self._end - start] = self._buffer[start : self._end]
+            self._end -= start
+            self._make_room()
+
+    def eof_received(self) -> None:
+        """Let the transport close."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell the transport, once."""
+        self.why = self.why or (f"connection lost: {exc}" if exc else "closed by the peer")
+        was_open, self.is_open = self.is_open, False
+        if not self.settled.done():
+            self.settled.set_result(False)
+        if not self.ended.done():
+            self.ended.set_result(None)
+        if was_open:
+            self._tls.lost(self, self.why)
+
+    def _greeted(self) -> int:
+        """Offset of the first frame if the greeting has just arrived, else 0."""
+        if self.is_open or self.why:
+            return 0
+        begin = bytes(self._buffer[: min(self._end, len(GREETING))])
+        if not GREETING.startswith(begin):
+            self._refuse("did not greet as a node of this version")
+        elif begin == GREETING:
+            self.is_open = True
+            if not self.settled.done():
+                self.settled.set_result(True)
+            self._tls.opened(self)
+            return len(GREETING)
+        return 0
+
+    def _take_frames(self, start: int) -> int:
+        """Deliver every whole frame; return the offset of the rest."""
+        view = memoryview(self._buffer)
+        while self._end - start >= HEADER and not self.why:
+            length = int.from_bytes(view[start : start + HEADER], "big")
+            if length > self._tls.max_frame:
+                self._refuse(f"frame of {length} bytes, at most {self._tls.max_frame} allowed")
+                break
+            stop = start + HEADER + length
+            if stop > self._end:
+                break
+            frame = bytes(view[start + HEADER : stop])
+            start = stop
+            self._tls.framed(self, frame)
+        return start
+
+    def _make_room(self) -> None:
+        """Fit the buffer to the frame under way; its length has been checked."""
+        size = BUFFER
+        if self._end >= HEADER and not self.why:
+            size = max(size, HEADER + int.from_bytes(self._buffer[:HEADER], "big"))
+        if size != len(self._buffer):
+            kept, self._buffer = self._buffer, bytearray(size)
+            self._buffer[: self._end] = kept[: self._end]
+
+    def _refuse(self, why: str) -> None:
+        self.abort(why)
+        self._tls.refused(self.name or "a certificate without a name", why)
 
 
 class TlsTransport(Transport):
-    """A node that speaks TLS 1.3 with each neighbor.
+    """A node with a TLS 1.3 connection to each neighbor.
 
     Parameters
     ----------
@@ -77,12 +224,17 @@ class TlsTransport(Transport):
         self._listen = listen
         self._dials = None if dials is None else frozenset(dials)
         self._jitter = jitter
-        self._links: dict[str, Link] = {}
+        self._connections: dict[str, Connection] = {}
         self._dialers: dict[str, asyncio.Task[None]] = {}
         self._strangers: dict[asyncio.Task[None], str] = {}  # oldest first
         self._listener: socket.socket | None = None
         self._acceptor: asyncio.Task[None] | None = None
         self.reload()
+
+    @classmethod
+    def at(cls, endpoint: Endpoint) -> "TlsTransport":
+        """The transport of a node, as the registry makes it."""
+        return cls(*endpoint[:4])
 
     @property
     def address(self) -> Address:
@@ -92,7 +244,7 @@ class TlsTransport(Transport):
         return Address(*self._listener.getsockname()[:2])
 
     def reload(self) -> None:
-        """Read the certificates again, for new connections; on an error the old ones stay."""
+        """Read the certificates again, for new connections; on an error the old ones are kept."""
         check_certificate(self.certificates, self.name)
         contexts = [
             context(kind, self.certificates)
@@ -130,19 +282,21 @@ class TlsTransport(Transport):
     async def stop(self) -> None:
         """Close everything; what waits is flushed for at most a second."""
         self._close()
-        links = list(self._links.values())
-        self._links.clear()
+        connections = list(self._connections.values())
+        self._connections.clear()
         tasks = [*self._dialers.values(), *self._strangers]
         if self._acceptor is not None:
             tasks.append(self._acceptor)
         for task in tasks:
             task.cancel()
-        for link in links:
-            link.close()
-        if links:
-            await asyncio.wait([link.ended for link in links], timeout=FLUSH_SECONDS)
-        for link in links:
-            link.abort("stopped")
+        for connection in connections:
+            connection.close()
+        if connections:
+            await asyncio.wait(
+                [connection.ended for connection in connections], timeout=FLUSH_SECONDS
+            )
+        for connection in connections:
+            connection.abort("stopped")
         await asyncio.gather(*tasks, return_exceptions=True)
         self._dialers.clear()
         if self._listener is not None:
@@ -150,50 +304,50 @@ class TlsTransport(Transport):
             self._listener = self._acceptor = None
 
     def _transmit(self, neighbor: str, frame: bytes) -> bool:
-        return self._links[neighbor].send(frame)
+        return self._connections[neighbor].send(frame)
 
-    # What a link tells (Owner)
+    # Called by the connections
 
-    def judge(self, link: Link) -> str | None:
-        """Who is at the other end, by its certificate, and whether that may be."""
-        name = link.name
-        if link.expected is not None and name != link.expected:
-            return f"certificate is of {name or 'nobody'}, dialed was {link.expected}"
+    def judge(self, connection: Connection) -> str | None:
+        """Why the peer of a connection is refused, by the name in its certificate, or None."""
+        name = connection.name
+        if connection.expected is not None and name != connection.expected:
+            return f"certificate is of {name or 'nobody'}, dialed was {connection.expected}"
         if name not in self.neighbors:
             return NOT_A_NEIGHBOR
-        if link.expected is None and self._is_dialed(name):
+        if connection.expected is None and self._is_dialed(name):
             return f"dials {self.name}, which dials it; only one end of an edge may dial"
         return None
 
-    def opened(self, link: Link) -> None:
-        """Take a link that is up; it replaces an older one, which is half-open then."""
-        if not self._is_open or self.judge(link) is not None:
-            link.abort("no longer a neighbor")
+    def opened(self, connection: Connection) -> None:
+        """Use a connection whose peer has greeted; an older one to the same peer is half-open."""
+        if not self._is_open or self.judge(connection) is not None:
+            connection.abort("no longer a neighbor")
             return
-        self._drop(link.name, "replaced by a newer connection")
-        self._links[link.name] = link
-        self._mark(link.name, True, "connected")
+        self._drop(connection.name, "replaced by a newer connection")
+        self._connections[connection.name] = connection
+        self._mark(connection.name, True, "connected")
 
-    def framed(self, link: Link, frame: bytes) -> None:
-        """Pass a frame on, if its link is still the one of its neighbor."""
-        if self._links.get(link.name) is link:
-            self._receive(link.name, frame)
+    def framed(self, connection: Connection, frame: bytes) -> None:
+        """Deliver a frame, if its connection is still the one in use."""
+        if self._connections.get(connection.name) is connection:
+            self._receive(connection.name, frame)
 
     def refused(self, who: str, why: str) -> None:
-        """Count a peer that broke the rules."""
+        """Report a peer that broke the rules; its connection is closed."""
         self._refuse(who, why)
 
-    def lost(self, link: Link, why: str) -> None:
-        """Forget a link that has ended."""
-        if self._links.get(link.name) is link:
-            del self._links[link.name]
-            self._mark(link.name, False, why)
+    def lost(self, connection: Connection, why: str) -> None:
+        """Note that an open connection has ended."""
+        if self._connections.get(connection.name) is connection:
+            del self._connections[connection.name]
+            self._mark(connection.name, False, why)
 
     def _drop(self, name: str, why: str) -> None:
-        link = self._links.get(name)
-        if link is not None:
-            link.abort(why)
-            self.lost(link, why)
+        connection = self._connections.get(name)
+        if connection is not None:
+            connection.abort(why)
+            self.lost(connection, why)
 
     # Listening
 
@@ -202,7 +356,7 @@ class TlsTransport(Transport):
         while True:
             try:
                 sock, address = await loop.sock_accept(listener)
-            except OSError as error:  # no descriptors left: what is connected goes on
+            except OSError as error:  # no descriptors left: open connections go on
                 logger.warning("%s cannot accept: %s", self.name, error)
                 await asyncio.sleep(BACK_OFF[1])
                 continue
@@ -210,30 +364,32 @@ class TlsTransport(Transport):
                 oldest = next(iter(self._strangers))
                 oldest.cancel()
                 self._refuse(self._strangers.pop(oldest), "pushed out by newer connections")
-            link = Link(self)
-            task = asyncio.create_task(self._welcome(link, sock, str(address[0])))
+            connection = Connection(self)
+            task = asyncio.create_task(self._welcome(connection, sock, str(address[0])))
             self._strangers[task] = str(address[0])
-            task.add_done_callback(partial(self._welcomed, link, sock))
+            task.add_done_callback(partial(self._welcomed, connection, sock))
 
-    async def _welcome(self, link: Link, sock: socket.socket, host: str) -> None:
-        """See one connection through to both greetings."""
+    async def _welcome(self, connection: Connection, sock: socket.socket, host: str) -> None:
+        """Do the handshake of an incoming connection and wait for both greetings."""
         try:
             async with asyncio.timeout(self.handshake_seconds):
                 await asyncio.get_running_loop().connect_accepted_socket(
-                    lambda: link,
+                    lambda: connection,
                     sock,
                     ssl=self._server_context,
                     ssl_handshake_timeout=self.handshake_seconds,
                     ssl_shutdown_timeout=FLUSH_SECONDS,
                 )
-                await link.settled
-        except OSError as error:  # of TLS, of time, of the connection
-            self._refuse(link.name or host, reason(error))
+                await connection.settled
+        except OSError as error:  # of TLS, of the time-out, of the connection
+            self._refuse(connection.name or host, _reason(error))
 
-    def _welcomed(self, link: Link, sock: socket.socket, task: asyncio.Task[None]) -> None:
+    def _welcomed(
+        self, connection: Connection, sock: socket.socket, task: asyncio.Task[None]
+    ) -> None:
         self._strangers.pop(task, None)
-        if not link.is_open:
-            link.abort("no greeting")
+        if not connection.is_open:
+            connection.abort("no greeting")
             sock.close()
 
     # Dialing
@@ -247,7 +403,7 @@ class TlsTransport(Transport):
                 self._dialers[name] = asyncio.create_task(self._dial(name, address))
 
     async def _dial(self, name: str, address: Address) -> None:
-        """Keep a connection to one neighbor, for as long as the task lives."""
+        """Dial a neighbor, and dial again whenever the connection ends, until cancelled."""
         loop = asyncio.get_running_loop()
         wait, said = BACK_OFF[0], ""
         while True:
@@ -262,13 +418,13 @@ class TlsTransport(Transport):
             wait = min(2 * wait, BACK_OFF[1])
 
     async def _dial_once(self, name: str, address: Address) -> str:
-        """Connect and stay until the connection ends; why it did."""
-        link = Link(self, expected=name)
+        """Connect, wait until the connection ends, and return why it did."""
+        connection = Connection(self, expected=name)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.handshake_seconds):
                 await loop.create_connection(
-                    lambda: link,
+                    lambda: connection,
                     address.host,
                     address.port,
                     ssl=self._client_context,
@@ -276,15 +432,69 @@ class TlsTransport(Transport):
                     ssl_handshake_timeout=self.handshake_seconds,
                     ssl_shutdown_timeout=FLUSH_SECONDS,
                 )
-                await link.settled
-            await link.ended
+                await connection.settled
+            await connection.ended
         except ssl.SSLError as error:
             if isinstance(error, ssl.SSLCertVerificationError):
-                self._refuse(f"{name} at {address}", reason(error))
-            return reason(error)
+                self._refuse(f"{name} at {address}", _reason(error))
+            return _reason(error)
         except OSError as error:
-            return reason(error)
+            return _reason(error)
         finally:
-            if not link.is_open:
-                link.abort("dialing ended")
-        return link.why
+            if not connection.is_open:
+                connection.abort("dialing ended")
+        return connection.why
+
+
+def context(kind: int, folder: Path) -> ssl.SSLContext:
+    """TLS 1.3 with certificates at both ends, of the mesh's own authority only."""
+    context = ssl.SSLContext(kind)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_verify_locations(folder / "ca.pem")
+        context.load_cert_chain(folder / "node.pem", folder / "node.key")
+    except (OSError, ssl.SSLError) as error:
+        for name in ("ca.pem", "node.pem", "node.key"):
+            if not (folder / name).exists():
+                raise DataError(
+                    f"{folder / name} is missing; copy the learner's whole folder"
+                ) from None
+        raise DataError(
+            "certificates must be a folder with ca.pem, node.pem and node.key, "
+            f"got {folder}: {error}"
+        ) from error
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _reason(error: OSError) -> str:
+    """Why a connection failed, in a few words."""
+    if isinstance(error, TimeoutError):
+        return "no handshake and greeting in time"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate refused: {error.verify_message}"
+    return str(error) or type(error).__name__
+
+
+def _common_name(certificate: Mapping[str, Any] | None) -> str:
+    """The common name in a peer's certificate, as `ssl` gives it; "" unless it has exactly one."""
+    parts = (certificate or {}).get("subject", ())
+    names = [value for part in parts for key, value in part if key == "commonName"]
+    return str(names[0]) if len(names) == 1 else ""
+
+
+def _set_options(sock: socket.socket) -> None:
+    """Send without delay; notice a silent cut in about 3 s, if the platform can."""
+    options = [
+        (socket.IPPROTO_TCP, "TCP_NODELAY", 1),
+        (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", SILENCE_MS),
+        (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 1),
+        (socket.IPPROTO_TCP, "TCP_KEEPCNT", 2),
+    ]
+    with contextlib.suppress(OSError):  # the connection may be closed already
+        for level, name, value in options:
+            if hasattr(socket, name):
+                sock.setsockopt(level, getattr(socket, name), value)

@@ -1,18 +1,22 @@
 """Zenoh between neighbors: for relays, NAT and several sites. Needs the extra `zenoh`.
 
 Each node is a peer with a link per edge, or a client of a router that relays. A neighbor is up
-when it asks for this node's frames, which only its own certificate may do, and its link lives.
-Zenoh calls from threads of its own; `Inbox` brings that to the event loop. A frame to a stuck link
-blocks its caller until it is dropped; hence an `Outbox`, with a thread, for each neighbor.
-What Zenoh refuses in the TLS handshake it does not tell; a stranger of the same authority is told.
+when it subscribes to this node's frames, which only its own certificate may do, and its link lives.
+
+Zenoh calls from threads of its own; an `Inbox` brings these calls to the event loop. To send a
+frame over a link that is stuck blocks until the frame is dropped; therefore each neighbor has an
+`Outbox` with a thread. Zenoh does not report certificates that it refuses in the TLS handshake;
+a stranger with a certificate of the same authority is reported.
 """
 
 import asyncio
 import contextlib
+import json
+import logging
 import ssl
 import threading
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +29,114 @@ from domkl.mesh.transports.base import (
     MAX_FRAME,
     NOT_A_NEIGHBOR,
     Address,
+    Endpoint,
     OnFrame,
     OnPeer,
     OnRefused,
     Transport,
 )
-from domkl.mesh.transports.boxes import Inbox
-from domkl.mesh.transports.sockets import context
-from domkl.mesh.transports.zenoh_session import Session, open_zenoh
+from domkl.mesh.transports.tls import context
+
+logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 3.0
-GRACE_SECONDS = 0.1  # Zenoh's news of a loss may overtake the last frames
+GRACE_SECONDS = 0.1  # Zenoh may report a loss before it has delivered the last frames
+FLUSH_SECONDS = 0.5
+RETRY_SECONDS = 0.2
+ROOM = 2**16  # bytes that may wait for a neighbor, or two frames if that is more
+
+
+class Inbox:
+    """Brings calls from other threads to the loop's thread, in order.
+
+    One wake-up of the loop serves all calls that have come since the last. When more than
+    `max_bytes` wait, calls that have a size (frames) are dropped; other calls never are.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, max_bytes: int) -> None:
+        self._loop, self._max_bytes = loop, max_bytes
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[Callable[[str, Any], None], str, Any]] = deque()
+        self._bytes = 0
+        self._is_woken = self._is_closed = False
+
+    def put(self, call: Callable[[str, Any], None], name: str, value: Any, size: int = 0) -> None:
+        """Have ``call(name, value)`` run in the loop's thread; may be used from any thread."""
+        with self._lock:
+            if self._is_closed or (size and self._bytes + size > self._max_bytes):
+                return
+            self._waiting.append((call, name, value))
+            self._bytes += size
+            if self._is_woken:
+                return
+            self._is_woken = True
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._drain)
+
+    def close(self) -> None:
+        """Drop what waits; nothing is called any more."""
+        with self._lock:
+            self._is_closed = True
+            self._waiting.clear()
+
+    def _drain(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, deque()
+            self._bytes, self._is_woken = 0, False
+        for call, name, value in waiting:
+            if self._is_closed:
+                return
+            call(name, value)
+
+
+class Outbox:
+    """Passes frames to a function that may block, in a thread of its own."""
+
+    def __init__(self, call: Callable[[bytes], object], name: str) -> None:
+        self._call = call
+        self._ready = threading.Condition()
+        self._waiting: deque[bytes] = deque()
+        self._bytes = 0
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, frame: bytes) -> bool:
+        """Append a frame without waiting; False if too much waits already."""
+        with self._ready:
+            is_full = self._waiting and self._bytes + len(frame) > max(ROOM, 2 * len(frame))
+            if is_full or self._is_closed:
+                return False
+            self._waiting.append(frame)
+            self._bytes += len(frame)
+            self._ready.notify()
+        return True
+
+    def close(self) -> None:
+        """Accept no more frames; those that wait are still passed on."""
+        with self._ready:
+            self._is_closed = True
+            self._ready.notify()
+
+    def join(self, seconds: float) -> None:
+        """Wait until all frames are passed on, for at most so many seconds."""
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._ready:
+                while not self._waiting:
+                    if self._is_closed:
+                        return
+                    self._ready.wait()
+                frame = self._waiting.popleft()
+                self._bytes -= len(frame)
+            with contextlib.suppress(Exception):  # the session may close meanwhile
+                self._call(frame)
 
 
 class ZenohTransport(Transport):
-    """A node that speaks through Zenoh, over TLS.
+    """A node that uses Zenoh, over TLS.
 
     Parameters
     ----------
@@ -49,16 +146,15 @@ class ZenohTransport(Transport):
         Where to listen; None for a node that dials all its neighbors, or has a router.
     certificates : Path
         Folder with `ca.pem`, `node.pem` and `node.key`. Zenoh compares the address that it dials
-        with the certificate found there: issue them with their `hosts`.
+        with the peer's certificate: issue certificates with their `hosts`.
     router : Address, optional
-        The router to go through; then neighbors' addresses do not matter.
+        The router to use; then the neighbors' addresses do not matter.
     router_name : str, default="router"
         The name in the router's certificate.
     dials : collection of str, optional
         As in `TlsTransport`.
     wait_before_drop : float, default=0.2
-        Seconds that a frame may wait for its link before it is dropped; 0.001 suits learners that
-        do not wait for each other.
+        Seconds that a frame may wait for its link before it is dropped.
     """
 
     def __init__(
@@ -87,6 +183,12 @@ class ZenohTransport(Transport):
         self._falling: dict[str, asyncio.TimerHandle] = {}  # lost, but not told yet
         self._forget()
 
+    @classmethod
+    def at(cls, endpoint: Endpoint) -> "ZenohTransport":
+        """The transport of a node, as the registry makes it."""
+        patience = 0.2 if endpoint.mode == "lockstep" else 0.001  # async learners do not wait
+        return cls(*endpoint[:4], router=endpoint.router, wait_before_drop=patience)
+
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
         """Open a session."""
         self._open(on_frame, on_peer, on_refused)
@@ -98,14 +200,15 @@ class ZenohTransport(Transport):
                 raise
 
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
-        """Change who may speak: every link is closed and opened anew, by new rules."""
+        """Replace the list of neighbors: the session is opened anew, with other access rules."""
         self._list(neighbors)
         await self.reload("neighbors changed")
 
     async def reload(self, why: str = "certificates reloaded") -> None:
-        """Open the session again, with the certificates as they are now, if they are sound."""
+        """Open the session anew with the certificates as they are now, if they are sound."""
         check_certificate(self.certificates, self.name)
-        context(ssl.PROTOCOL_TLS_SERVER, self.certificates)  # Zenoh would find out too late
+        # Checked here, for Zenoh would fail only after the old session is closed.
+        context(ssl.PROTOCOL_TLS_SERVER, self.certificates)
         async with self._changing:
             await self._close_session()
             for name in sorted(self._up):
@@ -125,7 +228,7 @@ class ZenohTransport(Transport):
         return self._session.send(neighbor, frame)
 
     def config(self) -> dict[str, Any]:
-        """What Zenoh is told."""
+        """The configuration for Zenoh."""
         if self._router is not None:
             return zenoh_config.client(
                 self.name,
@@ -169,22 +272,22 @@ class ZenohTransport(Transport):
             thread.start()
             await asyncio.get_running_loop().run_in_executor(None, thread.join, CLOSE_SECONDS)
 
-    # What a session tells (Owner), in the loop's thread
+    # Called by the session, in the loop's thread
 
     def framed(self, name: str, frame: bytes) -> None:
-        """Deliver; what comes before its sender is up waits until it is."""
+        """Deliver a frame; if its sender is not up yet, keep it until it is."""
         if name in self._up:
             self._receive(name, frame)
         else:
             self._early.setdefault(name, deque(maxlen=8)).append(frame)
 
     def asked(self, name: str, does: bool) -> None:
-        """A neighbor wants this node's frames, or no more."""
+        """A neighbor has subscribed to this node's frames, or has ended that."""
         (self._asked.add if does else self._asked.discard)(name)
         self._settle(name)
 
     def linked(self, name: str, is_up: bool) -> None:
-        """A link came or went, with this name in its certificate."""
+        """A link was made or lost, with this name in the peer's certificate."""
         self._links[name] += 1 if is_up else -1
         self._early.pop(name, None)  # of an older link
         if self._router is not None:
@@ -196,11 +299,11 @@ class ZenohTransport(Transport):
             self._refuse(name, NOT_A_NEIGHBOR)
 
     def refused(self, who: str, why: str) -> None:
-        """Count a peer that broke the rules."""
+        """Report a peer that broke the rules."""
         self._refuse(who, why)
 
     def _settle(self, name: str) -> None:
-        """Up is who asks for frames, over a link that lives; loss is told when frames have come."""
+        """Report who is up: it subscribes and its link lives. Losses are reported after a pause."""
         is_linked = self._links[self._router_name if self._router is not None else name] > 0
         if is_linked and name in self._asked:
             self._fall(name)
@@ -212,7 +315,7 @@ class ZenohTransport(Transport):
             self._falling[name] = later(GRACE_SECONDS, self._fall, name)
 
     def _fall(self, name: str) -> None:
-        """Tell a loss that is known, if there is one."""
+        """Report a loss that was held back, if there is one."""
         if name in self._falling:
             self._falling.pop(name).cancel()
             self._mark(name, False, "connection lost")
@@ -227,10 +330,10 @@ def open_router(
     max_frame: int = MAX_FRAME,
     wait_before_drop: float = 0.2,
 ) -> Iterator[zenoh.Session]:
-    """A router for nodes that cannot reach each other, for as long as the context lasts.
+    """A router for nodes that cannot reach each other, while the context lasts.
 
-    It relays between nodes that name it as their `router`; each may publish only as itself, by its
-    certificate. It reads what it relays: run it where you would run a node.
+    It relays between nodes that name it as their `router`; by its certificate, each node may
+    publish only as itself. TLS ends at the router: run it where you would run a node.
     """
     limits = {"max_frame": max_frame, "wait_before_drop": wait_before_drop}
     session = open_zenoh(zenoh_config.router(listen, members, certificates, **limits))
@@ -248,3 +351,101 @@ def run_router(
     """Run a router until the event is set."""
     with open_router(listen, certificates, members):
         is_over.wait()
+
+
+class Session:
+    """One opening of Zenoh; all but `send` and `open_patiently` may block, outside the loop."""
+
+    def __init__(self, owner: "ZenohTransport", inbox: Inbox) -> None:
+        self._owner, self.inbox = owner, inbox
+        self.name, self.neighbors = owner.name, tuple(owner.neighbors)
+        self._outboxes: dict[str, Outbox] = {}
+        self._declared: list[Any] = []  # Zenoh drops them when nothing refers to them
+        self._zenoh: zenoh.Session | None = None
+        self._changing = threading.Lock()
+        self._is_over = threading.Event()
+
+    def open(self, config: zenoh_config.Config) -> None:
+        """Connect; declare what is published and subscribed to."""
+        with self._changing:
+            if not self._is_over.is_set():
+                self._zenoh = open_zenoh(config)
+                self._declare(self._zenoh)
+
+    def open_patiently(self, config: zenoh_config.Config) -> None:
+        """Open in a thread; try again until it succeeds or the session is closed."""
+
+        def run() -> None:
+            said = ""
+            while not self._is_over.is_set():
+                try:
+                    self.open(config)
+                    return
+                except zenoh.ZError as error:
+                    if str(error) != said:
+                        logger.warning("%s cannot reach its router: %s", self.name, error)
+                        said = str(error)
+                    self._is_over.wait(RETRY_SECONDS)
+
+        threading.Thread(target=run, name=f"{self.name}-opens", daemon=True).start()
+
+    def send(self, neighbor: str, frame: bytes) -> bool:
+        """Pass a frame to the neighbor's thread; False if too much waits there."""
+        outbox = self._outboxes.get(neighbor)
+        return outbox is not None and outbox.put(frame)
+
+    def close(self) -> None:
+        """Send what waits, then close."""
+        self._is_over.set()
+        with self._changing:
+            for outbox in self._outboxes.values():
+                outbox.close()
+            for outbox in self._outboxes.values():
+                outbox.join(FLUSH_SECONDS / len(self._outboxes))
+            if self._zenoh is not None:
+                with contextlib.suppress(zenoh.ZError):
+                    self._zenoh.close()  # type: ignore[no-untyped-call]
+
+    def _declare(self, session: zenoh.Session) -> None:
+        self._declared.append(
+            session.info.declare_link_events_listener(self._on_link, history=True)
+        )
+        for name in self.neighbors:
+            publisher = session.declare_publisher(
+                zenoh_config.key(self.name, name),
+                congestion_control=zenoh.CongestionControl.DROP,
+                express=True,
+            )
+            self._outboxes[name] = Outbox(publisher.put, f"to-{name}")
+            subscriber = session.declare_subscriber(
+                zenoh_config.key(name, self.name), self._on_sample(name)
+            )
+            matching = publisher.declare_matching_listener(self._on_matching(name))
+            self._declared += [publisher, subscriber, matching]
+            is_asked: Any = publisher.matching_status  # the stub says bool, which is wrong
+            if is_asked.matching:
+                self.inbox.put(self._owner.asked, name, True)
+
+    def _on_sample(self, name: str) -> Callable[[zenoh.Sample], None]:
+        def heard(sample: zenoh.Sample) -> None:
+            length, limit = len(sample.payload), self._owner.max_frame
+            if length > limit:
+                why = f"frame of {length} bytes, at most {limit} allowed"
+                self.inbox.put(self._owner.refused, name, why)
+            else:
+                frame = sample.payload.to_bytes()
+                self.inbox.put(self._owner.framed, name, frame, size=length)
+
+        return heard
+
+    def _on_matching(self, name: str) -> Callable[[zenoh.MatchingStatus], None]:
+        return lambda status: self.inbox.put(self._owner.asked, name, status.matching)
+
+    def _on_link(self, event: zenoh.LinkEvent) -> None:
+        name = event.link.auth_identifier or "unknown"
+        self.inbox.put(self._owner.linked, name, event.kind == zenoh.SampleKind.PUT)
+
+
+def open_zenoh(config: Mapping[str, Any]) -> zenoh.Session:
+    """A session with these settings."""
+    return zenoh.open(zenoh.Config.from_json5(json.dumps(config)))

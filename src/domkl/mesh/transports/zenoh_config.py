@@ -1,8 +1,8 @@
-"""Zenoh's configurations for a mesh: traffic follows the graph, rights go by certificate.
+"""Configurations of Zenoh for a mesh: traffic follows the graph, access rights go by certificate.
 
-Frames from j to k have the key mesh/j/to/k. A node lets in from the certificate of j the frames of
-j to itself, and the wish of j to hear its own frames to j; nothing else passes, either way.
-Zenoh's defaults would not do: they find peers by multicast and gossip (every node ends up
+Frames from j to k have the key mesh/j/to/k. From the certificate of j a node accepts frames of j
+to itself and subscriptions of j to frames from itself to j, and nothing else.
+Zenoh's defaults do not fit: they find peers by multicast and gossip (every node ends up
 connected to every other), share memory, wait ten seconds for a lost peer, and may stall for
 longer behind a full TLS buffer.
 """
@@ -13,16 +13,16 @@ from typing import Any
 
 from domkl.mesh.transports.base import Address
 
-LEASE_MS = 2000  # a link that is silent for so long is lost
-SEND_BUFFER = 1_000_000  # bytes; else what a lost link leaves delays news of its loss
-OPEN_MS = 1000  # a client's opening fails when its router is away for so long; links come back
-SLACK = 65_536  # of a message's length, for Zenoh's own headers
+LEASE_MS = 2000  # a link without a sign of life for so long is lost
+SEND_BUFFER = 1_000_000  # bytes; a larger one delays the report that a link is lost
+OPEN_MS = 1000  # a client cannot open without its router for so long; later it reconnects
+SLACK = 65_536  # bytes of a message for Zenoh's own headers
 
 Config = dict[str, Any]
 
 
 def key(source: str, target: str) -> str:
-    """Where frames of one node to another go."""
+    """The key of frames from one node to another."""
     return f"mesh/{source}/to/{target}"
 
 
@@ -63,7 +63,7 @@ def client(
 def router(
     listen: Address, members: Collection[str], certificates: Path, **limits: float
 ) -> Config:
-    """A relay between clients, each of which may speak only as itself and hear only its own."""
+    """A relay between clients; each may publish only as itself and receive only its own frames."""
     rights = {each: _rights(each, [key(each, "*")], [key("*", each)]) for each in members}
     return {
         "mode": "router",
@@ -73,7 +73,7 @@ def router(
 
 
 def endpoint(address: Address) -> str:
-    """Zenoh's way to write an address."""
+    """An address in Zenoh's notation."""
     return f"tls/{address}"
 
 
@@ -88,7 +88,7 @@ def _common(
     return {
         "connect": {
             "endpoints": [endpoint(each) for each in dialed],
-            "timeout_ms": -1,  # go on trying; 0 would mean once
+            "timeout_ms": -1,  # try for ever; 0 would mean once
             "exit_on_failure": False,
             "retry": {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2},
         },
@@ -127,7 +127,7 @@ def _tls(certificates: Path) -> Config:
 
 
 def _rights(name: str, incoming: list[str], outgoing: list[str]) -> list[Config]:
-    """What one certificate may say and hear."""
+    """What the owner of one certificate may publish and receive."""
     allowed = [
         ("says", "ingress", "put", incoming),
         ("hears", "egress", "put", outgoing),

@@ -17,7 +17,8 @@ from domkl.mesh.config.folder import (
     retire_authority,
     rotate_keys,
 )
-from domkl.mesh.config.topology import members_at, named_edges, next_member
+from domkl.mesh.config.settings import members_at, next_member
+from domkl.mesh.config.topology import named_edges
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 

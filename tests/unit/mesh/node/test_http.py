@@ -1,4 +1,4 @@
-"""The HTTP face of a node, over real sockets, in a thread of its own."""
+"""The HTTP interface of a node, over real sockets, in a thread of its own."""
 
 import asyncio
 import contextlib
@@ -16,12 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from domkl.errors import MeshError, ParameterError
 from domkl.mesh.config import certificates
-from domkl.mesh.node import telemetry
-from domkl.mesh.node.face import HttpFace
-from domkl.mesh.node.guard import Rules, is_loopback, rules_for
-from domkl.mesh.node.home import Home
-from domkl.mesh.node.http import create_app
-from domkl.mesh.node.ledger import Ledger
+from domkl.mesh.node import log
+from domkl.mesh.node.folder import NodeFolder
+from domkl.mesh.node.http import HttpServer, Rules, create_app, rules_for
 from domkl.mesh.node.node import Node
 from domkl.mesh.transports.base import Address
 
@@ -34,19 +31,18 @@ def served(folder, config, *, rules=None, tls=None, is_started=True, **limits):
     made, loop, is_up = {}, asyncio.new_event_loop(), threading.Event()
 
     async def run():
-        home = Home(folder, folder / "mesh.toml", config.names[0], config)
-        ledger = Ledger(folder / "data", config.model(), config.lags)
-        node, face = Node(home, ledger, None), HttpFace(LOOPBACK, tls, **limits)
+        read = NodeFolder(folder, folder / "mesh.toml", config.names[0], config)
+        node, server = Node(read, None), HttpServer(LOOPBACK, tls, **limits)
         made["node"] = node
-        await face.start(create_app(node, rules or rules_for(LOOPBACK, folder / "token")))
-        made["address"] = face.address
+        await server.start(create_app(node, rules or rules_for(LOOPBACK, folder / "token")))
+        made["address"] = server.address
         if is_started:
             await node.start()
         is_up.set()
         try:
             await node.wait()
         finally:
-            await face.stop()
+            await server.stop()
             await node.close()
 
     def main():
@@ -258,23 +254,23 @@ def test_beyond_loopback_without_a_token_is_an_error(tmp_path):
 
 def test_beyond_loopback_without_a_certificate_is_an_error(tmp_path):
     async def story():
-        face = HttpFace(LOOPBACK, tmp_path)
+        server = HttpServer(LOOPBACK, tmp_path)
         try:
             with pytest.raises(ParameterError, match="must have TLS"):
-                await face.start(None)
+                await server.start(None)
         finally:
-            await face.stop()
+            await server.stop()
 
     asyncio.run(story())
 
 
 def test_a_taken_port_is_an_error():
     async def story():
-        face = HttpFace(LOOPBACK, None)
-        await face.start(None)
+        server = HttpServer(LOOPBACK, None)
+        await server.start(None)
         with pytest.raises(MeshError, match="cannot serve HTTP at"):
-            await HttpFace(face.address, None).start(None)
-        await face.stop()
+            await HttpServer(server.address, None).start(None)
+        await server.stop()
 
     asyncio.run(story())
 
@@ -285,7 +281,7 @@ def test_a_taken_port_is_an_error():
      ("0.0.0.0", False), ("::", False), ("10.0.0.1", False), ("localhost.evil", False)],
 )  # fmt: skip
 def test_what_is_loopback(host, expected):
-    assert is_loopback(host) is expected
+    assert Address(host, 1).is_loopback is expected
 
 
 def test_predictions_are_answered_while_it_learns(tmp_path):
@@ -295,7 +291,7 @@ def test_predictions_are_answered_while_it_learns(tmp_path):
         client.learn([sample(k) for k in range(3000)])
         waiting = []
         while client.ask("/predict", {"x": [1, 0]})[0] == 200:
-            waiting.append(node.ledger.n_waiting)
+            waiting.append(node.backlog.n_waiting)
             if not waiting[-1]:
                 break
         assert len([n for n in waiting if n]) >= 3
@@ -304,12 +300,12 @@ def test_predictions_are_answered_while_it_learns(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
-    monkeypatch.setattr(telemetry.logger, "disabled", True)
+    monkeypatch.setattr(log.logger, "disabled", True)
 
 
 @pytest.mark.parametrize("is_tls", [False, True])
 def test_idle_connections_take_no_more_than_their_share(tmp_path, is_tls):
-    """Else strangers could use up the descriptors that journal and checkpoints need."""
+    """Else strangers could use up the descriptors that log and checkpoints need."""
     certificates.create_authority(tmp_path / "authority", "farm")
     certificates.issue(tmp_path / "authority", "solo", tmp_path / "solo")
     tls = tmp_path / "solo" if is_tls else None
@@ -333,7 +329,7 @@ def _answers(client):
 
 
 def test_a_connection_that_asks_nothing_is_closed(tmp_path, monkeypatch):
-    monkeypatch.setattr("domkl.mesh.node.face.ASKED", 0.2)
+    monkeypatch.setattr("domkl.mesh.node.http.ASKED", 0.2)
     with served(tmp_path, solo_config(), is_started=False) as (_, address):
         with socket.create_connection(address, timeout=30) as silent:
             silent.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")

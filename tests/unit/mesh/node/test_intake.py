@@ -1,15 +1,124 @@
-"""Many requests, one sync; a known id keeps its number; a full queue accepts nothing."""
+"""Samples are checked or refused; requests share syncs; a known id keeps its number."""
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mesh_node import solo_config
+from pydantic import TypeAdapter, ValidationError
 
-from domkl.mesh.node.intake import Intake, QueueFullError
-from domkl.mesh.node.journal import Journal, JournalFullError
-from domkl.mesh.node.samples import Prepared
-from domkl.mesh.node.segment import Entry
+from domkl.errors import DataError, MeshError
+from domkl.mesh.node.backlog import Backlog
+from domkl.mesh.node.intake import (
+    MAX_SAMPLES,
+    Batch,
+    Given,
+    Intake,
+    Prepared,
+    QueueFullError,
+    SampleFormat,
+    parse,
+)
+from domkl.mesh.node.wal import DiskFullError, Entry
+
+
+def prepared(form, text):
+    return [form.sample(each) for each in parse(text)]
+
+
+def test_by_order_and_by_name(model):
+    form = SampleFormat(model, None)
+    by_order, by_name = prepared(
+        form, '[{"x": [5, 0.5], "y": 25, "id": "k1"}, {"x": {"b": 0.5, "a": 5}, "y": 25}]'
+    )
+    assert by_order.entry.id == "k1"
+    np.testing.assert_array_equal(by_order.entry.values, [5, 0.5, 25])
+    np.testing.assert_array_equal(by_order.entry.values, by_name.entry.values)
+    np.testing.assert_array_equal(by_order.scaled, [0.5, 0.75, 0.25])
+    assert form.width == 3
+
+
+def test_outside_is_clipped_and_counted(model):
+    (found,) = prepared(SampleFormat(model, None), '{"x": [11, 0], "y": -3}')
+    assert found.n_outside == 2
+    np.testing.assert_array_equal(found.scaled, [1.0, 0.5, 0.0])
+    np.testing.assert_array_equal(found.entry.values, [11, 0, -3])
+
+
+def test_outside_is_refused(refusing):
+    with pytest.raises(DataError, match=r"a must be in 0\.0 \.\. 10\.0, got 11\.0"):
+        prepared(SampleFormat(refusing, None), '{"x": [11, 0], "y": 3}')
+
+
+def test_a_series_takes_single_values(model):
+    form = SampleFormat(model, 2)
+    (found,) = prepared(form, '{"value": 50}')
+    np.testing.assert_array_equal(found.scaled, [0.5])
+    assert form.width == 1
+    with pytest.raises(DataError, match="must have value, and neither x nor y"):
+        prepared(form, '{"x": [1, 2], "y": 3}')
+
+
+WRONG = {
+    '{"x": [1], "y": 1}': "must have 2 inputs, got 1",
+    '{"x": {"a": 1}, "y": 1}': "lacks 'b'; inputs are a, b",
+    '{"x": {"a": 1, "b": 1, "c": 1}, "y": 1}': "has no place for 'c'",
+    '{"x": [1, 2]}': "must have x and y",
+    '{"value": 2}': "must have x and y, and no value",
+    '{"x": [1, NaN], "y": 1}': "finite",
+    '{"x": [1, 1e999], "y": 1}': "finite",
+    '{"x": [1, "2"], "y": 1}': "valid number",
+    '{"x": [1, true], "y": 1}': "valid number",
+    '{"x": [1, null], "y": 1}': "valid number",
+    '{"x": [1, 2], "y": 1, "id": "with space"}': "id",
+    '{"x": [1, 2], "y": 1, "id": ""}': "id",
+    '{"x": [1, 2], "y": 1, "z": 1}': "z",
+    '{"x": [1, 2], "y": 1': "JSON",
+    "": "JSON",
+    "[[]]": "JSON",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_samples_say_why(text, model):
+    with pytest.raises(DataError, match=WRONG[text]):
+        prepared(SampleFormat(model, None), text)
+
+
+@given(st.one_of(st.binary(max_size=60), st.text('{}[]":,xyid0123456789.e-NaInf ', max_size=60)))
+def test_any_text_is_a_sample_or_refused(text):
+    try:
+        found = parse(text)
+    except DataError:
+        return
+    assert all(isinstance(each, Given) for each in found)
+
+
+def test_inputs_to_predict_for(model):
+    scaled, n_outside = SampleFormat(model, None).inputs({"a": 20.0, "b": 0.0})
+    np.testing.assert_array_equal(scaled, [1.0, 0.5])
+    assert n_outside == 1
+
+
+@pytest.mark.parametrize("wrong", [[1] * 1000, [{"x": [""] * 1000, "y": 1}], {"x": [""] * 1000}])
+def test_many_mistakes_cost_no_more_than_one(wrong):
+    """To tell of each of a million would hold up a node for minutes."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(Given | Batch).validate_python(wrong)
+    assert caught.value.error_count() < 10
+
+
+def test_what_comes_at_once_is_limited():
+    one = b'{"value": 1}'
+    assert len(parse(b"[" + b",".join([one] * MAX_SAMPLES) + b"]")) == MAX_SAMPLES
+    with pytest.raises(DataError, match=f"at most {MAX_SAMPLES} items"):
+        parse(b"[" + b",".join([one] * (MAX_SAMPLES + 1)) + b"]")
+    with pytest.raises(DataError, match="at most 1048576 bytes"):
+        parse(b" " * 2**20 + one)
 
 
 def item(k, name=""):
@@ -17,12 +126,12 @@ def item(k, name=""):
 
 
 class Held:
-    """A journal whose appends wait until they are let go."""
+    """A log whose appends wait until they are released."""
 
-    def __init__(self, journal):
-        self.journal, self.sizes = journal, []
+    def __init__(self, log):
+        self.sizes = []
         self.gate = threading.Semaphore(0)
-        self._append, journal.append = journal.append, self.append
+        self._append, log.append = log.append, self.append
 
     def append(self, entries):
         assert self.gate.acquire(timeout=20)
@@ -31,22 +140,26 @@ class Held:
 
 
 @pytest.fixture
-def journal(tmp_path):
-    made = Journal(tmp_path, 1)
+def backlog(tmp_path):
+    made = Backlog(tmp_path, 1, 1)
     yield made
-    made.close()
+    made.log.close()
 
 
-def made(journal, room=100):
-    heard = []
-    intake = Intake(journal, lambda: room, lambda n, items: heard.append((n, len(items))))
-    return intake, heard
+def made(backlog, capacity=100):
+    """An intake, the size of the backlog after each sync, and the failures."""
+    told = SimpleNamespace(sizes=[], failures=[])
+    form = SampleFormat(solo_config(lags=1).model(), 1)
+    intake = Intake(
+        backlog, form, capacity, lambda: told.sizes.append(backlog.log.last), told.failures.append
+    )
+    return intake, told
 
 
-def test_requests_share_a_sync(journal):
+def test_requests_share_a_sync(backlog):
     async def story():
-        held = Held(journal)
-        intake, heard = made(journal)
+        held = Held(backlog.log)
+        intake, told = made(backlog)
         tasks = [asyncio.create_task(intake.accept([item(0)]))]
         while intake._waiting or intake._writer is None:
             await asyncio.sleep(0)
@@ -57,30 +170,30 @@ def test_requests_share_a_sync(journal):
         numbers = await asyncio.gather(*tasks)
         assert numbers == [[1], *([k, k + 1] for k in range(2, 12, 2))]
         assert held.sizes == [1, 10]
-        assert heard == [(1, 1), (2, 10)]
+        assert told.sizes == [1, 11]
 
     asyncio.run(story())
 
 
-def test_a_known_id_keeps_its_number_and_is_written_once(journal):
+def test_a_known_id_keeps_its_number_and_is_written_once(backlog):
     async def story():
-        intake, heard = made(journal)
+        intake, told = made(backlog)
         assert await intake.accept([item(1, "a"), item(2), item(3, "a")]) == [1, 2, 1]
         assert await intake.accept([item(1, "a")]) == [1]
         together = [intake.accept([item(4, "b")]) for _ in range(3)]
         assert await asyncio.gather(*together) == [[3], [3], [3]]
-        assert (journal.last, intake.n_repeated) == (3, 4)
-        assert heard == [(1, 2), (3, 1)]
+        assert (backlog.log.last, intake.n_repeated) == (3, 4)
+        assert told.sizes == [2, 3]
 
     asyncio.run(story())
 
 
-def test_a_full_queue_accepts_nothing(journal):
+def test_a_full_queue_accepts_nothing(backlog):
     async def story():
-        intake, heard = made(journal, room=3)
+        intake, told = made(backlog, 3)
         with pytest.raises(QueueFullError, match="room for 4 samples, got 3"):
             await intake.accept([item(k, f"i{k}") for k in range(4)])
-        assert (journal.last, heard) == (0, [])
+        assert (backlog.log.last, told.sizes) == (0, [])
         # the ids were not taken, and what is being written counts
         first = asyncio.create_task(intake.accept([item(0, "i0"), item(1, "i1")]))
         await asyncio.sleep(0)
@@ -91,31 +204,62 @@ def test_a_full_queue_accepts_nothing(journal):
     asyncio.run(story())
 
 
-def test_a_full_disk_is_told_to_all_who_wait_and_takes_no_id(journal):
+def test_a_full_disk_is_told_to_all_who_wait_and_takes_no_id(backlog):
     async def story():
-        intake, heard = made(journal)
-        journal.reserve = 2**62
+        intake, told = made(backlog)
+        backlog.log.reserve = 2**62
         asked = [intake.accept([item(k, "same")]) for k in range(2)]
         found = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(each) for each in found] == [JournalFullError] * 2
-        journal.reserve = 0
+        assert [type(each) for each in found] == [DiskFullError] * 2
+        backlog.log.reserve = 0
         assert await intake.accept([item(0, "same")]) == [1]
-        assert heard == [(1, 1)]
+        assert intake.rejected == {"disk full": 2}
+        assert told.failures == []
+        assert told.sizes == [1]
 
     asyncio.run(story())
 
 
-def test_a_client_that_goes_away_cancels_nobody_else(journal):
+def test_a_client_that_goes_away_cancels_nobody_else(backlog):
     async def story():
-        held = Held(journal)
-        intake, heard = made(journal)
+        held = Held(backlog.log)
+        intake, told = made(backlog)
         gone = asyncio.create_task(intake.accept([item(0, "a")]))
         stays = asyncio.create_task(intake.accept([item(0, "a")]))
         await asyncio.sleep(0)
         gone.cancel()
         held.gate.release()
         assert await stays == [1]
-        assert heard == [(1, 1)]
+        assert told.sizes == [1]
         await intake.close()
 
     asyncio.run(story())
+
+
+def test_a_log_that_fails_is_told(backlog):
+    async def story():
+        intake, told = made(backlog)
+
+        def broken(entries):
+            raise MeshError("journal cannot be written")
+
+        backlog.log.append = broken
+        with pytest.raises(MeshError, match="cannot be written"):
+            await intake.accept([item(0)])
+        assert [str(each) for each in told.failures] == ["journal cannot be written"]
+        assert intake.rejected == {"failed": 1}
+
+    asyncio.run(story())
+
+
+def test_what_was_accepted_is_learned_even_if_the_file_refuses_it_now(tmp_path):
+    config = solo_config(outside="clip")
+    form = SampleFormat(config.model(), None)
+    first = Backlog(tmp_path, form.width, None)
+    first.log.append([form.sample(Given(x=[99.0, 0.0], y=1.0)).entry])
+    first.log.close()
+    again = Backlog(tmp_path, form.width, None)
+    refusing = SampleFormat(solo_config(outside="refuse").model(), None)
+    Intake(again, refusing, 10, lambda: None, lambda error: None)
+    assert [each.x.tolist() for each in again.waiting] == [[1.0, 0.5]]
+    again.log.close()

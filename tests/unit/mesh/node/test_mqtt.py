@@ -54,7 +54,7 @@ def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, 
             client = real(*given)
             ack = client._client.ack
             client._client.ack = lambda mid, qos: (
-                on_disk.append(node.ledger.journal.last) or ack(mid, qos)
+                on_disk.append(node.backlog.log.last) or ack(mid, qos)
             )
             return client
 
@@ -71,8 +71,8 @@ def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, 
             await until(lambda: len(on_disk) == len(payloads))
         await until(lambda: node.is_idle)
         assert on_disk == [1, 1, 3, 3, 4]
-        assert node.ledger.position == 4
-        assert node.rejected["invalid"] == 1
+        assert node.backlog.position == 4
+        assert node.intake.rejected["invalid"] == 1
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await up.shutdown()

@@ -1,83 +1,62 @@
-"""One line per event, readable by people or machines; equal alarms do not fill the disk."""
+"""What a node reports of itself, and the page that documents its metrics."""
 
-import json
-import logging
-from datetime import UTC, datetime, timedelta
+import asyncio
+import re
+from pathlib import Path
 
-import pytest
+from mesh_node import made, mesh_config, prepared, until
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
-from domkl.errors import ParameterError
-from domkl.mesh.config import certificates
-from domkl.mesh.node import telemetry
+from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.node.telemetry import registry_of, state_of
 
-
-@pytest.fixture
-def written(tmp_path):
-    def write(form):
-        path = tmp_path / "logs" / f"{form}.log"
-        with telemetry.logging_to(form, "info", path):
-            telemetry.event("ready", name="north 1", rounds=3)
-            telemetry.event("noise", logging.DEBUG)
-            logging.getLogger("domkl.mesh.other").warning("two\nlines %s", 1)
-        telemetry.event("after")
-        return path.read_text().splitlines()
-
-    return write
+PAGE = Path(__file__).parents[4] / "docs" / "node.md"
 
 
-def test_json_lines(written):
-    ready, other = (json.loads(line) for line in written("json"))
-    assert ready.pop("time").endswith("+00:00")
-    assert ready == {"level": "info", "event": "ready", "name": "north 1", "rounds": 3}
-    assert other["from"] == "domkl.mesh.other"
-    assert other["text"] == "two\nlines 1"
+def test_two_nodes_learn_together_and_tell_of_it(tmp_path):
+    init_mesh(tmp_path / "mesh", mesh_config(("north", "south"), (("north", "south"),)))
+
+    async def story():
+        nodes = [made(tmp_path / "mesh" / name, True) for name in ("north", "south")]
+        for node in nodes:
+            await node.start()
+        for k in range(30):
+            for i, node in enumerate(nodes):
+                await node.intake.accept(prepared(node, [2 * k + i]))
+        edges = [(nodes[0], "south"), (nodes[1], "north")]
+        await until(
+            lambda: all(n.protocol.measures.edges[peer].n_exchanged >= 30 for n, peer in edges)
+        )
+        assert all(node.is_idle for node in nodes)
+        north, south = (state_of(node) for node in nodes)
+        assert north["n_learned"] == south["n_learned"] == 30
+        assert north["n_waited"] == 0
+        edge = north["neighbors"]["south"]
+        assert edge["is_open"]
+        assert edge["n_exchanged"] >= 30
+        assert edge["sent_bytes"] > 0
+        assert edge["received"] > 0
+        assert north["neighbor_gap"] is not None
+        assert north["expires"] is not None
+        names = metric_names(nodes[0])
+        nodes[0].stop()
+        await nodes[0].close()
+        await until(lambda: not state_of(nodes[1])["neighbors"]["north"]["is_open"])
+        await nodes[1].close()
+        return names
+
+    assert asyncio.run(story()) == documented()
 
 
-def test_text_lines(written):
-    ready, other = written("text")
-    assert ready.split(" ", 1)[1] == 'info ready name="north 1" rounds=3'
-    assert other.endswith('text="two\\nlines 1"')
+def metric_names(node):
+    node.intake.rejected["invalid"] += 1
+    text = generate_latest(registry_of(node)).decode()
+    found = text_string_to_metric_families(text)
+    return {f.name for f in found if f.name.startswith("domkl_")}
 
 
-def test_unknown_options_are_refused():
-    with (
-        pytest.raises(ParameterError, match="log format must be one of"),
-        telemetry.logging_to("xml", "info"),
-    ):
-        pass
-
-
-def test_equal_alarms_are_counted_and_not_written():
-    now = 0.0
-    throttle = telemetry.Throttle(lambda: now)
-    assert throttle.admit("refused", "north") == 0
-    assert [throttle.admit("refused", "north") for _ in range(5)] == [None] * 5
-    assert throttle.admit("refused", "south") == 0
-    now = 61.0
-    assert throttle.admit("refused", "north") == 5
-    for k in range(3000):
-        throttle.admit("refused", str(k))
-    assert len(throttle._seen) <= 1000
-
-
-@pytest.mark.parametrize(("days", "said"), [(31, None), (29, "in 28 days"), (-1, "has expired")])
-def test_an_alarm_comes_before_a_certificate_expires(days, said):
-    now = datetime(2030, 1, 2, tzinfo=UTC)
-    text = telemetry.expiry_alarm(now + timedelta(days=days) - timedelta(hours=1), now)
-    assert text is None if said is None else said in text
-
-
-def test_a_key_that_others_may_read_is_told(tmp_path):
-    certificates.create_authority(tmp_path / "authority", "farm")
-    certificates.issue(tmp_path / "authority", "barn", tmp_path / "barn")
-    log = tmp_path / "log"
-
-    def looked():
-        log.unlink(missing_ok=True)
-        with telemetry.logging_to("json", "info", log):
-            telemetry.CertificateWatch(tmp_path / "barn" / "node.pem").look(0.0)
-        return [json.loads(line)["text"] for line in log.read_text().splitlines()]
-
-    assert looked() == []
-    (tmp_path / "barn" / "node.key").chmod(0o640)
-    assert [text.endswith("chmod 600") and "node.key" in text for text in looked()] == [True]
+def documented():
+    rows = re.findall(r"^\| `(domkl_\w+)", PAGE.read_text(), re.M)
+    assert len(rows) == len(set(rows))
+    return {name.removesuffix("_total") for name in rows}

@@ -12,9 +12,7 @@ from mesh_nets import LOCALHOST, SocketNet, free_port, story, wait_for
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config import certificates
 from domkl.mesh.transports.base import Address
-from domkl.mesh.transports.link import GREETING
-from domkl.mesh.transports.sockets import context
-from domkl.mesh.transports.tls import TlsTransport
+from domkl.mesh.transports.tls import GREETING, TlsTransport, context
 
 
 @pytest.fixture(scope="module")
@@ -235,16 +233,16 @@ async def test_what_waits_for_a_slow_neighbor_is_bounded(net, size):
     while drops < 100:
         for _ in range(100):
             drops += not a.send("b", bytes(size))
-        most = max(most, waiting(a.transport._links["b"]))
+        most = max(most, waiting(a.transport._connections["b"]))
         await asyncio.sleep(0)
     assert a.up
     # the rule's room, and as much again in the socket's transport below TLS
     assert most < 2 * max(2**16, 2 * size) + 2 * size
 
 
-def waiting(link):
+def waiting(connection):
     """Bytes in TLS and below it."""
-    tls = link._transport
+    tls = connection._transport
     return tls.get_write_buffer_size() + tls._ssl_protocol._transport.get_write_buffer_size()
 
 

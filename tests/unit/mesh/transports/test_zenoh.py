@@ -13,8 +13,14 @@ from domkl.errors import DataError, ParameterError
 from domkl.mesh.config import certificates
 from domkl.mesh.transports import zenoh_config
 from domkl.mesh.transports.base import Address
-from domkl.mesh.transports.zenoh import ZenohTransport, open_router, run_router
-from domkl.mesh.transports.zenoh_session import open_zenoh
+from domkl.mesh.transports.zenoh import (
+    Inbox,
+    Outbox,
+    ZenohTransport,
+    open_router,
+    open_zenoh,
+    run_router,
+)
 
 LIMITS = {"wait_before_drop": 0.2, "max_frame": 10**6}
 
@@ -287,3 +293,82 @@ async def test_news_that_overtakes_frames_loses_none(net):
     await wait_for(lambda: not node.up)
     a._session = None
     await a.stop()
+
+
+def test_what_comes_from_threads_is_handled_in_the_loop_in_order_and_bounded():
+    async def main():
+        inbox = Inbox(asyncio.get_running_loop(), max_bytes=3)
+        got = []
+
+        def handle(name, value):
+            got.append((threading.get_ident(), name, value))
+
+        def speak():
+            for number in range(5):
+                inbox.put(handle, "frame", number, size=1)
+            inbox.put(handle, "news", 5)
+
+        await asyncio.to_thread(speak)
+        await asyncio.sleep(0)
+        here = threading.get_ident()
+        # the loop may have run between two frames, then more than three got in
+        values = [value for _, _, value in got]
+        assert values == sorted(values)
+        assert values[-1] == 5
+        assert {ident for ident, _, _ in got} == {here}
+        return inbox, handle, got
+
+    inbox, handle, got = asyncio.run(main())
+    inbox.put(handle, "after the loop", 6)
+    assert got[-1][2] == 5
+
+
+def test_frames_beyond_the_bound_are_dropped_while_the_loop_is_busy():
+    async def main():
+        inbox, got = Inbox(asyncio.get_running_loop(), max_bytes=3), []
+        for number in range(5):
+            inbox.put(lambda _, value: got.append(value), "frame", number, size=1)
+        inbox.put(lambda _, value: got.append(value), "news", 5)
+        await asyncio.sleep(0)
+        inbox.put(lambda _, value: got.append(value), "frame", 6, size=3)
+        await asyncio.sleep(0)
+        inbox.put(lambda _, value: got.append(value), "frame", 7, size=1)
+        inbox.close()
+        await asyncio.sleep(0)
+        return got
+
+    assert asyncio.run(main()) == [0, 1, 2, 5, 6]
+
+
+def test_a_call_that_blocks_fills_a_bounded_box_and_nobody_waits():
+    gate, got = threading.Event(), []
+
+    def call(frame):
+        gate.wait(10)
+        got.append(frame)
+
+    box = Outbox(call, "test")
+    taken = 0
+    while box.put(bytes(10_000)):
+        taken += 1
+        assert taken < 20
+    gate.set()
+    box.close()
+    assert not box.put(b"late")
+    box.join(10)
+    assert len(got) == taken
+
+
+def test_a_call_that_fails_does_not_end_the_thread():
+    got = []
+
+    def call(frame):
+        got.append(frame)
+        raise OSError("closed")
+
+    box = Outbox(call, "test")
+    assert box.put(b"1")
+    assert box.put(b"2")
+    box.close()
+    box.join(10)
+    assert got == [b"1", b"2"]

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domkl.errors import DataError, MeshError
-from domkl.mesh.node import journal as module
-from domkl.mesh.node.journal import Journal, JournalFullError
-from domkl.mesh.node.segment import MARK, Entry
+from domkl.mesh.node import wal as module
+from domkl.mesh.node.wal import MARK, DiskFullError, Entry, WriteAheadLog
 
 
 def entry(k, name=""):
@@ -20,20 +19,20 @@ def entry(k, name=""):
 
 
 def filled(folder, *sizes):
-    """A journal with these frames; the files' bytes after each."""
-    journal, k, states = Journal(folder, 2), 0, []
+    """A log with these frames; the files' bytes after each."""
+    log, k, states = WriteAheadLog(folder, 2), 0, []
     for size in sizes:
-        journal.append([entry(k + i) for i in range(size)])
+        log.append([entry(k + i) for i in range(size)])
         k += size
         states.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    journal.close()
+    log.close()
     return states
 
 
 def numbers(folder):
-    journal = Journal(folder, 2)
-    found = [(n, values.tolist()) for n, values in journal.after(0)]
-    journal.close()
+    log = WriteAheadLog(folder, 2)
+    found = [(n, values.tolist()) for n, values in log.after(0)]
+    log.close()
     return found
 
 
@@ -44,11 +43,11 @@ def first(n):
 def test_numbers_ascend_across_restarts_and_files(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SEGMENT", 200)
     filled(tmp_path, 3, 1, 5)
-    journal = Journal(tmp_path, 2)
-    assert journal.last == 9
-    assert journal.append([entry(9), entry(10)]) == 10
-    assert [n for n, _ in journal.after(7)] == [8, 9, 10, 11]
-    journal.close()
+    log = WriteAheadLog(tmp_path, 2)
+    assert log.last == 9
+    assert log.append([entry(9), entry(10)]) == 10
+    assert [n for n, _ in log.after(7)] == [8, 9, 10, 11]
+    log.close()
     assert len(list(tmp_path.iterdir())) > 1
     assert numbers(tmp_path) == first(11)
 
@@ -57,7 +56,7 @@ def test_numbers_ascend_across_restarts_and_files(tmp_path, monkeypatch):
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
 def test_a_cut_at_any_byte_leaves_whole_frames(tmp_path_factory, sizes, data):
     """A kill during a write leaves a prefix: all frames before it are there, and none in part."""
-    folder = tmp_path_factory.mktemp("journal")
+    folder = tmp_path_factory.mktemp("log")
     states = filled(folder, *sizes)
     (path,) = folder.iterdir()
     whole = path.read_bytes()
@@ -65,9 +64,9 @@ def test_a_cut_at_any_byte_leaves_whole_frames(tmp_path_factory, sizes, data):
     path.write_bytes(whole[:cut])
     kept = sum(size for size, s in zip(sizes, states, strict=True) if len(s[path.name]) <= cut)
     assert numbers(folder) == first(kept)
-    journal = Journal(folder, 2)
-    assert journal.append([entry(kept)]) == kept + 1
-    journal.close()
+    log = WriteAheadLog(folder, 2)
+    assert log.append([entry(kept)]) == kept + 1
+    log.close()
     assert numbers(folder) == first(kept + 1)
     shutil.rmtree(folder)
 
@@ -75,7 +74,7 @@ def test_a_cut_at_any_byte_leaves_whole_frames(tmp_path_factory, sizes, data):
 @settings(max_examples=150)
 @given(st.data())
 def test_damage_before_sound_frames_is_an_error(tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("journal")
+    folder = tmp_path_factory.mktemp("log")
     states = filled(folder, 2, 3, 2)
     (path,) = folder.iterdir()
     spoiled = bytearray(path.read_bytes())
@@ -83,7 +82,7 @@ def test_damage_before_sound_frames_is_an_error(tmp_path_factory, data):
     spoiled[place] ^= data.draw(st.integers(1, 255))
     path.write_bytes(spoiled)
     with pytest.raises(DataError, match="restore it from a backup"):
-        Journal(folder, 2)
+        WriteAheadLog(folder, 2)
     assert path.read_bytes() == spoiled
     shutil.rmtree(folder)
 
@@ -93,13 +92,13 @@ def test_a_torn_frame_may_hold_what_looks_like_a_frame(tmp_path):
     filled(tmp_path, 1)
     (path,) = tmp_path.iterdir()
     inner = path.read_bytes()[path.read_bytes().index(MARK) :]
-    journal = Journal(tmp_path / "other", len(inner) // 8 + 1)
-    hidden = np.frombuffer(inner.ljust(8 * journal.width, b"\0"), "<f8")
-    journal.append([Entry(hidden)])
-    journal.close()
+    log = WriteAheadLog(tmp_path / "other", len(inner) // 8 + 1)
+    hidden = np.frombuffer(inner.ljust(8 * log.width, b"\0"), "<f8")
+    log.append([Entry(hidden)])
+    log.close()
     (path,) = (tmp_path / "other").iterdir()
     path.write_bytes(path.read_bytes()[:-1])
-    assert Journal(tmp_path / "other", journal.width).last == 0
+    assert WriteAheadLog(tmp_path / "other", log.width).last == 0
 
 
 def test_a_lost_file_is_an_error(tmp_path, monkeypatch):
@@ -108,13 +107,13 @@ def test_a_lost_file_is_an_error(tmp_path, monkeypatch):
     _, middle, _ = sorted(tmp_path.iterdir())
     middle.unlink()
     with pytest.raises(DataError, match="lacks samples 6 to 10"):
-        Journal(tmp_path, 2)
+        WriteAheadLog(tmp_path, 2)
 
 
 def test_another_number_of_values_is_an_error(tmp_path):
     filled(tmp_path, 1)
     with pytest.raises(DataError, match=r"samples of 2 values, and mesh\.toml says 3"):
-        Journal(tmp_path, 3)
+        WriteAheadLog(tmp_path, 3)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
@@ -122,7 +121,7 @@ def test_another_number_of_values_is_an_error(tmp_path):
 def test_a_full_disk_accepts_nothing_and_stays_sound(tmp_path, monkeypatch, code, written):
     filled(tmp_path, 2)
     before = next(tmp_path.iterdir()).read_bytes()
-    journal, real = Journal(tmp_path, 2), os.pwrite
+    log, real = WriteAheadLog(tmp_path, 2), os.pwrite
 
     def full(handle, view, place):
         if written and place == len(before):
@@ -131,11 +130,11 @@ def test_a_full_disk_accepts_nothing_and_stays_sound(tmp_path, monkeypatch, code
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", full)
-        with pytest.raises(JournalFullError, match="make room"):
-            journal.append([entry(2)])
+        with pytest.raises(DiskFullError, match="make room"):
+            log.append([entry(2)])
     assert next(tmp_path.iterdir()).read_bytes() == before
-    assert journal.append([entry(2)]) == 3
-    journal.close()
+    assert log.append([entry(2)]) == 3
+    log.close()
     assert numbers(tmp_path) == first(3)
 
 
@@ -143,13 +142,13 @@ def test_a_full_disk_when_a_file_is_begun(tmp_path, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, "full")
 
-    journal = Journal(tmp_path, 2)
+    log = WriteAheadLog(tmp_path, 2)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", full)
-        with pytest.raises(JournalFullError):
-            journal.append([entry(0)])
+        with pytest.raises(DiskFullError):
+            log.append([entry(0)])
     assert list(tmp_path.iterdir()) == []
-    assert journal.append([entry(0)]) == 1
+    assert log.append([entry(0)]) == 1
 
 
 def test_after_an_error_of_the_disk_nothing_more_is_accepted(tmp_path, monkeypatch):
@@ -159,86 +158,86 @@ def test_after_an_error_of_the_disk_nothing_more_is_accepted(tmp_path, monkeypat
         raise OSError(errno.EIO, "Input/output error")
 
     filled(tmp_path, 2)
-    journal = Journal(tmp_path, 2)
+    log = WriteAheadLog(tmp_path, 2)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fdatasync", broken)
         with pytest.raises(MeshError, match="Input/output error"):
-            journal.append([entry(2)])
+            log.append([entry(2)])
     with pytest.raises(MeshError, match="cannot be written"):
-        journal.append([entry(2)])
-    journal.close()
+        log.append([entry(2)])
+    log.close()
     assert numbers(tmp_path) == first(2)
 
 
 def test_room_is_kept_for_checkpoints(tmp_path):
-    journal = Journal(tmp_path, 2)
-    journal.reserve = 2**62
-    with pytest.raises(JournalFullError, match="bytes free for checkpoints"):
-        journal.append([entry(0)])
-    journal.reserve = 1
-    assert journal.append([entry(0)]) == 1
+    log = WriteAheadLog(tmp_path, 2)
+    log.reserve = 2**62
+    with pytest.raises(DiskFullError, match="bytes free for checkpoints"):
+        log.append([entry(0)])
+    log.reserve = 1
+    assert log.append([entry(0)]) == 1
 
 
 def test_files_are_forgotten_when_all_of_them_is_learned(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SEGMENT", 100)
     filled(tmp_path, 5, 5, 5)
-    journal = Journal(tmp_path, 2)
-    journal.forget(9)
-    assert [n for n, _ in journal.after(5)] == list(range(6, 16))
+    log = WriteAheadLog(tmp_path, 2)
+    log.drop(9)
+    assert [n for n, _ in log.after(5)] == list(range(6, 16))
     assert len(list(tmp_path.iterdir())) == 2
-    journal.forget(15)
+    log.drop(15)
     assert len(list(tmp_path.iterdir())) == 1
     with pytest.raises(DataError, match="begins with sample 11, and the checkpoint ends with 4"):
-        list(journal.after(4))
-    journal.close()
-    assert Journal(tmp_path, 2).last == 15
+        list(log.after(4))
+    log.close()
+    assert WriteAheadLog(tmp_path, 2).last == 15
 
 
 def test_ids_are_remembered_across_restarts_and_for_so_long(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SEGMENT", 100)
     monkeypatch.setattr(module, "REMEMBERED", 10)
-    journal = Journal(tmp_path, 2)
-    journal.append([entry(0, "one"), entry(1), entry(2, "two")])
+    log = WriteAheadLog(tmp_path, 2)
+    log.append([entry(0, "one"), entry(1), entry(2, "two")])
     for k in range(3, 9):
-        journal.append([entry(k)])
-    journal.forget(9)
-    journal.close()
-    journal = Journal(tmp_path, 2)
-    assert journal.ids == {"one": 1, "two": 3}
+        log.append([entry(k)])
+    log.drop(9)
+    log.close()
+    log = WriteAheadLog(tmp_path, 2)
+    assert log.ids == {"one": 1, "two": 3}
     for k in range(9, 12):
-        journal.append([entry(k)])
-    assert journal.ids == {"two": 3}
-    journal.append([entry(12)])
-    assert journal.ids == {}
+        log.append([entry(k)])
+    assert log.ids == {"two": 3}
+    log.append([entry(12)])
+    assert log.ids == {}
     n_files = len(list(tmp_path.iterdir()))
-    journal.forget(13)
+    log.drop(13)
     assert len(list(tmp_path.iterdir())) < n_files
 
 
 def test_the_newest_row_of_each_file_is_known(tmp_path):
-    journal = Journal(tmp_path, 2)
+    log = WriteAheadLog(tmp_path, 2)
     rows = [Entry(np.zeros(2), name, is_row=True) for name in ("a:1", "b:7", "a:2")]
-    journal.append(rows)
-    journal.close()
-    journal = Journal(tmp_path, 2)
-    assert journal.rows == {"a": 2, "b": 7}
-    assert journal.ids == {}
+    log.append(rows)
+    log.close()
+    log = WriteAheadLog(tmp_path, 2)
+    assert log.rows == {"a": 2, "b": 7}
+    assert log.ids == {}
 
 
 def test_an_empty_journal_goes_on_behind_its_checkpoint(tmp_path):
-    journal = Journal(tmp_path, 2)
-    journal.skip_to(41)
-    assert journal.append([entry(0)]) == 42
+    log = WriteAheadLog(tmp_path, 2)
+    log.skip_to(41)
+    assert log.append([entry(0)]) == 42
     with pytest.raises(DataError, match="ends with sample 42, before the checkpoint's 50"):
-        journal.skip_to(50)
+        log.skip_to(50)
 
 
 def test_a_sync_comes_before_the_acknowledgement(tmp_path, monkeypatch):
     synced = []
     real = os.fdatasync
     monkeypatch.setattr(os, "fdatasync", lambda handle: synced.append(1) or real(handle))
-    journal = Journal(tmp_path, 2)
+    log = WriteAheadLog(tmp_path, 2)
     for k in range(3):
         before = len(synced)
-        journal.append([entry(k)])
+        log.append([entry(k)])
         assert len(synced) > before

@@ -1,4 +1,4 @@
-"""The folder of one node: who it is, what the mesh agreed on, and one process at a time."""
+"""The folder of one node: which learner it is, what the mesh agreed on, one process at a time."""
 
 import fcntl
 import os
@@ -8,15 +8,15 @@ from typing import NamedTuple
 from domkl.errors import DataError, MeshError
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig, read_config
-from domkl.mesh.transports.base import Address
+from domkl.mesh.transports.base import Address, Endpoint
 
 MESH, DATA, TOKEN = "mesh.toml", "data", "token"
 
 
-class Home(NamedTuple):
-    """What a node is told by its folder."""
+class NodeFolder(NamedTuple):
+    """What a node reads in its folder."""
 
-    folder: Path
+    path: Path
     mesh_file: Path
     name: str
     config: MeshConfig
@@ -24,11 +24,11 @@ class Home(NamedTuple):
     @property
     def data(self) -> Path:
         """Where the node writes."""
-        return self.folder / DATA
+        return self.path / DATA
 
     @property
     def member(self) -> Member:
-        """Its row of the mesh file."""
+        """The learner's entry in the mesh file."""
         return self.config.member(self.name)
 
     @property
@@ -39,27 +39,35 @@ class Home(NamedTuple):
 
     @property
     def certificate(self) -> Path | None:
-        """Its certificate, where it has one."""
-        path = self.folder / certificates.NODE
+        """The node's certificate, or None."""
+        path = self.path / certificates.NODE
         return path if path.exists() else None
 
-    def read_again(self) -> "Home":
-        """The same node by the mesh file as it is now."""
-        return open_home(self.folder, self.mesh_file)
+    @property
+    def endpoint(self) -> Endpoint:
+        """What a transport of this node is made from."""
+        config = self.config
+        return Endpoint(
+            self.name, self.neighbors, self.member.address, self.path, config.router, config.mode
+        )
+
+    def read_again(self) -> "NodeFolder":
+        """The same node, by the mesh file as it is now."""
+        return open_folder(self.path, self.mesh_file)
 
 
-def open_home(folder: Path, mesh_file: Path | None = None) -> Home:
-    """Read a node's folder; the mesh file is in it, or in the folder above, or given."""
-    if not folder.is_dir():
+def open_folder(path: Path, mesh_file: Path | None = None) -> NodeFolder:
+    """Read a node's folder; the mesh file is the given one, or in it, or in the folder above."""
+    if not path.is_dir():
         raise DataError(
-            f"folder must be a learner's, as domkl mesh init makes them, got {folder}: no folder"
+            f"folder must be a learner's, as domkl mesh init makes them, got {path}: no folder"
         )
     if mesh_file is None:
-        here, above = folder / MESH, folder.absolute().parent / MESH
+        here, above = path / MESH, path.absolute().parent / MESH
         mesh_file = above if above.exists() and not here.exists() else here
     config = read_config(mesh_file)
-    certificate = folder / certificates.NODE
-    name = folder.absolute().name
+    certificate = path / certificates.NODE
+    name = path.absolute().name
     if certificate.exists():
         named = certificates.common_name(certificate)
         if name in config.names and name != named:
@@ -68,11 +76,11 @@ def open_home(folder: Path, mesh_file: Path | None = None) -> Home:
     elif config.neighbors(name):
         raise DataError(f"{certificate} is missing; {name} cannot speak with its neighbors")
     config.member(name)
-    return Home(folder, mesh_file, name, config)
+    return NodeFolder(path, mesh_file, name, config)
 
 
 class Lock:
-    """Held by the one process that may write in a folder; gone with it, however it ends."""
+    """Held by the one process that may write in a folder; released when the process ends."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -86,5 +94,5 @@ class Lock:
             ) from None
 
     def release(self) -> None:
-        """Let the next one in."""
+        """Let another process have the folder."""
         os.close(self._handle)

@@ -1,0 +1,154 @@
+"""The backlog of a node: samples that it has accepted and not yet learned.
+
+The rules of this file
+----------------------
+- A sample has two numbers: that of the write-ahead log, and that of the protocol. They are equal
+  except for a time series, where the first values are lags only and make no sample.
+- What is accepted is in the write-ahead log. What is learned is in the newest checkpoint, or is
+  learned again from the log after a restart, in the same order.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from domkl import checks
+from domkl.errors import DataError
+from domkl.mesh.node.checkpoint import Checkpoints, Saved
+from domkl.mesh.node.wal import WriteAheadLog
+from domkl.mesh.protocol.events import Sample
+from domkl.storage import Parts
+from domkl.typing import Floats
+
+
+class Series:
+    """The newest values of a time series, already scaled: single values in, lags out.
+
+    Parameters
+    ----------
+    n_lags : int
+    position : int
+        Number of the newest value; values are numbered from 1.
+    values : iterable of float
+        The newest ``n_lags`` values up to there, oldest first, or all if there are fewer.
+
+    Examples
+    --------
+    >>> series = Series(2)
+    >>> [series.sample(value) for value in (0.1, 0.2, 0.3)]
+    [None, None, array([0.2, 0.1])]
+    >>> series.lags
+    array([0.3, 0.2])
+    """
+
+    def __init__(self, n_lags: int, position: int = 0, values: Iterable[float] = ()) -> None:
+        self.n_lags = checks.whole("lags", n_lags, 1)
+        self.position = position
+        self._values = deque(float(value) for value in values)
+
+    @property
+    def lags(self) -> Floats | None:
+        """Inputs for the next value, newest first; None while there are not enough values."""
+        if len(self._values) < self.n_lags:
+            return None
+        return np.array([self._values[-k] for k in range(1, self.n_lags + 1)])
+
+    def sample(self, value: float) -> Floats | None:
+        """Append the next value; return the inputs that belong to it, if there are enough."""
+        x = self.lags
+        self._values.append(float(value))
+        self.position += 1
+        return x
+
+    def before(self, position: int) -> Floats:
+        """The values up to this one that a checkpoint must keep, oldest first."""
+        end = len(self._values) - (self.position - position)
+        return np.array([self._values[i] for i in range(max(0, end - self.n_lags), end)])
+
+    def forget(self, position: int) -> None:
+        """Drop values that `before` does not need for this position or later ones."""
+        while len(self._values) - (self.position - position) > self.n_lags:
+            self._values.popleft()
+
+
+class Backlog:
+    """Samples between the write-ahead log and the protocol.
+
+    Parameters
+    ----------
+    folder : Path
+        The node's data folder; nobody else writes there.
+    width : int
+        Values of a sample in the log.
+    lags : int or None
+        Of a time series.
+
+    Attributes
+    ----------
+    log : WriteAheadLog
+    checkpoints : Checkpoints
+    state : Parts or None
+        The protocol's state in the newest checkpoint.
+    waiting : deque of Sample
+        Not yet given to the protocol.
+    position : int
+        Number in the log of the last sample that is learned, or that is only a lag.
+    n_outside : int
+        Values outside their ranges, among all samples that were learned.
+    """
+
+    def __init__(self, folder: Path, width: int, lags: int | None) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.checkpoints = Checkpoints(folder)
+        saved = self.checkpoints.load()
+        self.log = WriteAheadLog(folder / "journal", width)
+        self.waiting: deque[Sample] = deque()
+        self._outside: deque[int] = deque()
+        self._lags = lags or 0
+        self.state = None if saved is None else saved.state
+        self.position = 0 if saved is None else saved.position
+        self.n_outside = 0 if saved is None else saved.counts.get("outside", 0)
+        lag_values = () if saved is None else saved.lags.tolist()
+        self.series = Series(lags, self.position, lag_values) if lags else None
+        self.log.skip_to(self.position)
+        for name, row in ({} if saved is None else saved.rows).items():
+            self.log.rows[name] = max(row, self.log.rows.get(name, 0))
+
+    @property
+    def n_waiting(self) -> int:
+        """Samples that are accepted and not yet learned."""
+        return self.log.last - self.position
+
+    def add(self, number: int, scaled: Floats, n_outside: int) -> None:
+        """Append the sample of the log with this number: its scaled inputs and label."""
+        y = float(scaled[-1])
+        if self.series is None:
+            self.waiting.append(Sample(number, scaled[:-1], y))
+            self._outside.append(n_outside)
+            return
+        if number != self.series.position + 1:
+            raise DataError(f"value must have number {self.series.position + 1}, got {number}")
+        x = self.series.sample(y)
+        if x is None:  # a lag only: there is nothing to learn yet
+            self.position = number
+            self.n_outside += n_outside
+        else:
+            self.waiting.append(Sample(number - self._lags, x, y))
+            self._outside.append(n_outside)
+
+    def learned(self, number: int) -> None:
+        """Note that the protocol has learned its sample of this number."""
+        self.position = number + self._lags
+        self.n_outside += self._outside.popleft()
+
+    def saved(self, state: Parts) -> Saved:
+        """The content of a checkpoint, given the protocol's state now."""
+        assert self.position == state.header["learned"] + self._lags or not state.header["learned"]
+        lags = np.empty(0)
+        if self.series is not None:
+            self.series.forget(self.position)
+            lags = self.series.before(self.position)
+        counts = {"outside": self.n_outside}
+        return Saved(self.position, state, lags, dict(self.log.rows), counts)

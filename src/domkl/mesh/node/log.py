@@ -1,0 +1,174 @@
+"""A node's log: one line per event, as text or JSON; warnings before a certificate expires."""
+
+import contextlib
+import json
+import logging
+import logging.handlers
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from domkl import checks
+from domkl.errors import DomklError
+from domkl.mesh.config import certificates
+
+FORMATS = ("text", "json")
+SECRETS = (certificates.NODE_KEY, "token")
+SOURCES = ("domkl", "uvicorn", "asyncio")  # of the other two only warnings and errors
+LEVELS = ("debug", "info", "warning", "error")
+ROTATED = 10 * 2**20  # bytes of a log file; five older ones are kept
+WARNED = timedelta(days=30)  # before a certificate expires
+DAY = 86400.0
+REPEATED = 60.0  # seconds within which an equal alarm is counted but not written
+
+logger = logging.getLogger("domkl.mesh")
+
+
+def event(what: str, level: int = logging.INFO, /, **facts: Any) -> None:
+    """Write a line: what happened, and its facts."""
+    logger.log(level, what, extra={"facts": facts})
+
+
+@contextlib.contextmanager
+def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None]:
+    """Send the log of the process to standard error, or to a file that is rotated."""
+    checks.choice("log format", form, FORMATS)
+    checks.choice("log level", level, LEVELS)
+    handler: logging.Handler
+    if file is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.handlers.RotatingFileHandler(
+            file, maxBytes=ROTATED, backupCount=5, encoding="utf-8"
+        )
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    before = [(each, each.level, each.propagate) for each in map(logging.getLogger, SOURCES)]
+    for each, _, _ in before:
+        each.addHandler(handler)
+        each.setLevel(level.upper() if each.name == "domkl" else logging.WARNING)
+        each.propagate = False
+    try:
+        yield
+    finally:
+        for each, each.level, each.propagate in before:
+            each.removeHandler(handler)
+        handler.close()
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line: time, level, event, and its facts."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give a record as one line."""
+        facts = {"time": _time(record), "level": record.levelname.lower(), **_facts(record)}
+        return json.dumps(facts, default=str, allow_nan=True)
+
+
+class TextLines(logging.Formatter):
+    """The same as readable text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give a record as one line."""
+        facts = _facts(record)
+        name = facts.pop("event")
+        rest = " ".join(f"{key}={_quoted(value)}" for key, value in facts.items())
+        return f"{_time(record)} {record.levelname.lower()} {name} {rest}".rstrip()
+
+
+class Throttle:
+    """Lets equal alarms through once a minute, and counts those that were held back."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: dict[tuple[str, ...], tuple[float, int]] = {}
+
+    def admit(self, *key: str) -> int | None:
+        """How many equal alarms were held back since the last one; None to hold back this one."""
+        now = self._clock()
+        since, held = self._seen.get(key, (-REPEATED, 0))
+        if now - since < REPEATED:
+            self._seen[key] = since, held + 1
+            return None
+        if len(self._seen) >= 1000:  # strangers can make up keys
+            self._seen.clear()
+        self._seen[key] = now, 0
+        return held
+
+
+def expiry_alarm(expires: datetime, now: datetime) -> str | None:
+    """A warning if a certificate expires within 30 days, or None.
+
+    Examples
+    --------
+    >>> now = datetime(2030, 1, 1, tzinfo=UTC)
+    >>> expiry_alarm(now + timedelta(days=29, hours=1), now)
+    'certificate expires in 29 days; renew it with domkl mesh rotate-keys'
+    >>> expiry_alarm(now + timedelta(days=31), now) is None
+    True
+    """
+    if expires - now > WARNED:
+        return None
+    days = (expires - now).days
+    when = f"expires in {days} days" if days >= 0 else "has expired"
+    return f"certificate {when}; renew it with domkl mesh rotate-keys"
+
+
+def exposed(folder: Path) -> list[Path]:
+    """Secret files of a node's folder that other users of the machine can read."""
+    paths = [folder / name for name in SECRETS]
+    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
+
+
+class CertificateWatch:
+    """Checks once a day when a certificate expires and who can read its key.
+
+    Attributes
+    ----------
+    expires : datetime or None
+        None before the first check, or without a certificate.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.expires: datetime | None = None
+        self._looked: float | None = None
+
+    def look(self, clock: float) -> None:
+        """Check if a day has passed since the last time; ``clock`` is in monotonic seconds."""
+        if self.path is None or (self._looked is not None and clock - self._looked < DAY):
+            return
+        self._looked = clock
+        try:
+            self.expires = certificates.expires(self.path)
+        except (DomklError, OSError) as error:
+            event("certificate", logging.ERROR, text=str(error))
+            return
+        for path in exposed(self.path.parent):
+            text = f"{path} must be readable by its owner alone, and is by others; chmod 600"
+            event("certificate", logging.WARNING, text=text)
+        alarm = expiry_alarm(self.expires, datetime.now(UTC))
+        if alarm is not None:
+            event("certificate", logging.WARNING, text=alarm, expires=self.expires.isoformat())
+
+
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
+    """The event and its facts; for lines of other packages, the logger's name and the text."""
+    facts = getattr(record, "facts", None)
+    text = record.getMessage()
+    if record.exc_info:
+        text += "\n" + logging.Formatter().formatException(record.exc_info)
+    if facts is None:
+        return {"event": "log", "from": record.name, "text": text}
+    return {"event": text, **facts}
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _quoted(value: Any) -> str:
+    text = str(value)
+    return json.dumps(text) if not text or any(c.isspace() or c in '"=' for c in text) else text

@@ -1,0 +1,374 @@
+"""The write-ahead log of a node: samples that it has accepted, on disk before they are learned.
+
+What is in the log survives SIGKILL and power cuts. Its files lie in ``data/journal``, each about a
+megabyte: a head, then frames. A frame holds the samples of one sync, with one checksum.
+
+The rules of this file
+----------------------
+- A sample counts as accepted when `WriteAheadLog.append` has returned, and only then: by that time
+  it is on disk.
+- The next frame is written after the one before is on disk, so at most the last one can be torn. A
+  torn frame was never acknowledged; it is cut off when the log is opened. A frame that is damaged
+  before a sound one is an error.
+- A frame that cannot be written is removed again before `append` raises. Where that fails too, or
+  the disk reports an error, the log accepts nothing more.
+- Numbers of samples ascend by one from 1, across all files.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import struct
+import threading
+import zlib
+from collections import deque
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from domkl.errors import DataError, MeshError
+from domkl.storage import sync_folder
+from domkl.typing import Floats
+
+SEGMENT = 2**20  # bytes of a file, after which the next one is begun
+REMEMBERED = 10_000  # newest samples whose ids are looked up when a sample is sent again
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MAGIC = b"DOMKLJ1\n"
+MARK = b"\xd0\x4b\x4c\x46"
+
+_HEAD = struct.Struct("<8sIIIQ")  # magic, checksum, salt of the frames, values, first number
+_FRAME = struct.Struct("<4sIIQI")  # mark, checksum, bytes, first number, samples
+_ID = struct.Struct("<BH")  # whether the id is a row of a file, length of the id
+
+
+class DiskFullError(MeshError):
+    """The disk has no room: nothing was accepted, nothing is lost."""
+
+
+class Entry(NamedTuple):
+    """A sample as it was given, in its own units."""
+
+    values: Floats  # inputs and label, or one value of a series
+    id: str = ""  # the client's, or file:row for a row of a file
+    is_row: bool = False
+
+
+class WriteAheadLog:
+    """An append-only log of samples.
+
+    Parameters
+    ----------
+    folder : Path
+        Created if it does not exist.
+    width : int
+        Values per sample.
+
+    Attributes
+    ----------
+    last : int
+        Number of the newest sample, or 0.
+    ids : dict
+        Clients' ids of the newest 10,000 samples, and the numbers of these samples.
+    rows : dict
+        The newest row of each file that was replayed.
+    reserve : int
+        Bytes that must stay free on the disk, for checkpoints; with less nothing is accepted.
+    """
+
+    def __init__(self, folder: Path, width: int) -> None:
+        self.folder, self.width = folder, width
+        self.last, self.reserve = 0, 0
+        self.ids: dict[str, int] = {}
+        self.rows: dict[str, int] = {}
+        self._recent: deque[tuple[int, str]] = deque()
+        self._segments: list[Segment] = []
+        self._failure: str | None = None
+        self._lock = threading.Lock()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._open()
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(each.size for each in tuple(self._segments))
+
+    def append(self, entries: Sequence[Entry]) -> int:
+        """Accept all samples or none; return the number of the first when all are on disk."""
+        with self._lock:
+            return self._append(entries)
+
+    def after(self, number: int) -> Iterator[tuple[int, Floats]]:
+        """Numbers and values of all samples after this one, in order."""
+        if self._segments and number + 1 < self._segments[0].first and self._segments[0].first > 1:
+            raise DataError(
+                f"journal in {self.folder} begins with sample {self._segments[0].first}, and the"
+                f" checkpoint ends with {number}; restore both from one backup, or delete"
+                " the data folder to begin anew"
+            )
+        for segment in self._segments:
+            if segment.last > number:
+                for n, entry in segment.read(self.width):
+                    if n > number:
+                        yield n, entry.values
+
+    def drop(self, number: int) -> None:
+        """Delete files that hold only samples up to this one, and no id that must be remembered."""
+        with self._lock:
+            while len(self._segments) > 1 and self._is_over(self._segments[0], number):
+                self._segments.pop(0).delete()
+
+    def skip_to(self, number: int) -> None:
+        """Let an empty log, whose checkpoint is of this number, begin after it."""
+        if number > self.last:
+            if self._segments and self._segments[-1].last:
+                raise DataError(
+                    f"journal in {self.folder} ends with sample {self.last}, before the"
+                    f" checkpoint's {number}; restore both from one backup"
+                )
+            self.last = number
+
+    def close(self) -> None:
+        """Close the files."""
+        for segment in self._segments:
+            segment.close()
+
+    def _append(self, entries: Sequence[Entry]) -> int:
+        if self._failure is not None:
+            raise MeshError(self._failure)
+        self._check_room()
+        first = self.last + 1
+        if not self._segments or self._segments[-1].size >= SEGMENT:
+            self._begin(first)
+        segment = self._segments[-1]
+        self._write(segment, _frame(segment.salt, first, entries))
+        for number, entry in enumerate(entries, first):
+            self._note(segment, number, entry)
+        return first
+
+    def _is_over(self, segment: "Segment", number: int) -> bool:
+        is_remembered = segment.n_ids and segment.last > self.last - REMEMBERED
+        return segment.last <= number and not is_remembered
+
+    def _note(self, segment: "Segment", number: int, entry: Entry) -> None:
+        self.last = segment.last = number
+        if entry.is_row:
+            name, _, row = entry.id.rpartition(":")
+            self.rows[name] = int(row)
+        elif entry.id:
+            segment.n_ids += 1
+            self.ids[entry.id] = number
+            self._recent.append((number, entry.id))
+        while self._recent and self._recent[0][0] <= self.last - REMEMBERED:
+            old, name = self._recent.popleft()
+            if self.ids.get(name) == old:
+                del self.ids[name]
+
+    def _check_room(self) -> None:
+        if self.reserve:
+            found = os.statvfs(self.folder)
+            if found.f_bavail * found.f_frsize < self.reserve:
+                raise DiskFullError(
+                    f"disk must keep {self.reserve} bytes free for checkpoints,"
+                    f" got {found.f_bavail * found.f_frsize}; make room"
+                )
+
+    def _begin(self, first: int) -> None:
+        path = self.folder / f"{first:016d}.log"
+        try:
+            segment = Segment.create(path, self.width, first)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+            raise _refusal(error, self.folder) from None
+        if self._segments:
+            self._segments[-1].close()
+        self._segments.append(segment)
+
+    def _write(self, segment: "Segment", frame: bytes) -> None:
+        try:
+            segment.write(frame)
+        except OSError as error:
+            try:
+                segment.truncate()
+            except OSError:
+                self._failure = f"journal in {self.folder} cannot be repaired; restart the node"
+            if error.errno not in FULL:  # nobody knows what the disk holds now
+                self._failure = f"journal in {self.folder} cannot be written: {error.strerror}"
+            raise _refusal(error, self.folder) from None
+
+    def _open(self) -> None:
+        paths = sorted(self.folder.glob("*.log"))
+        for path in paths:
+            segment = Segment.open(path, self.width, is_last=path == paths[-1])
+            if segment is None:
+                continue
+            if self._segments and segment.first != self.last + 1:
+                raise DataError(
+                    f"journal in {self.folder} lacks samples {self.last + 1} to"
+                    f" {segment.first - 1}; restore it from a backup"
+                )
+            self.last = segment.last = segment.first - 1
+            self._segments.append(segment)
+            for number, entry in segment.read(self.width):
+                self._note(segment, number, entry)
+        for segment in self._segments[:-1]:
+            segment.close()
+
+
+def _refusal(error: OSError, folder: Path) -> MeshError:
+    if error.errno in FULL:
+        return DiskFullError(f"disk of {folder} is full: {error.strerror}; make room")
+    return MeshError(f"journal in {folder} cannot be written: {error.strerror}")
+
+
+class Segment:
+    """One file of the log."""
+
+    def __init__(self, path: Path, handle: int, salt: int, first: int, size: int) -> None:
+        self.path, self.salt, self.first, self.size = path, salt, first, size
+        self.last, self.n_ids = first - 1, 0
+        self._handle: int | None = handle
+
+    @classmethod
+    def create(cls, path: Path, width: int, first: int) -> "Segment":
+        """Create a file without samples."""
+        salt = secrets.randbits(32)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        made = cls(path, handle, salt, first, 0)
+        try:
+            made.write(_head(salt, width, first))
+            sync_folder(path.parent)
+        except OSError:
+            made.close()
+            raise
+        return made
+
+    @classmethod
+    def open(cls, path: Path, width: int, is_last: bool) -> "Segment | None":
+        """Check a file and cut off a torn end; a file without a whole head is removed (None)."""
+        data = path.read_bytes()
+        head = _read_head(data)
+        if head is None:
+            if len(data) <= _HEAD.size and is_last:  # the node was killed while it created the file
+                path.unlink()
+                return None
+            raise DataError(f"{path} must be a journal of domkl; restore it from a backup")
+        salt, found, first = head
+        if found != width:
+            raise DataError(
+                f"{path} has samples of {found} values, and mesh.toml says {width}; restore"
+                " mesh.toml, or delete the data folder to begin anew"
+            )
+        end = _sound_end(path, data, salt, is_last)
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        made = cls(path, handle, salt, first, end)
+        if end < len(data):
+            made.truncate()
+        return made
+
+    def read(self, width: int) -> Iterator[tuple[int, Entry]]:
+        """Numbers and samples, in order."""
+        data = self.path.read_bytes()[: self.size]
+        offset = _HEAD.size
+        while offset < len(data):
+            _, _, length, first, count = _FRAME.unpack_from(data, offset)
+            offset += _FRAME.size
+            yield from enumerate(_entries(data[offset : offset + length], count, width), first)
+            offset += length
+
+    def write(self, data: bytes) -> None:
+        """Append bytes and sync them to disk."""
+        assert self._handle is not None
+        view, offset = memoryview(data), self.size
+        while view:
+            n = os.pwrite(self._handle, view, offset)
+            view, offset = view[n:], offset + n
+        os.fdatasync(self._handle)
+        self.size = offset
+
+    def truncate(self) -> None:
+        """Remove everything after the last whole frame."""
+        assert self._handle is not None
+        os.ftruncate(self._handle, self.size)
+        os.fsync(self._handle)
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    def delete(self) -> None:
+        """Remove the file."""
+        self.close()
+        self.path.unlink(missing_ok=True)
+
+
+def _head(salt: int, width: int, first: int) -> bytes:
+    numbers = struct.pack("<IIQ", salt, width, first)
+    return _HEAD.pack(MAGIC, zlib.crc32(numbers), salt, width, first)
+
+
+def _read_head(data: bytes) -> tuple[int, int, int] | None:
+    """Salt, values per sample and first number; None if the head is not whole."""
+    if len(data) < _HEAD.size:
+        return None
+    _, _, salt, width, first = _HEAD.unpack_from(data)
+    is_sound = data[: _HEAD.size] == _head(salt, width, first)
+    return (salt, width, first) if is_sound else None
+
+
+def _frame(salt: int, first: int, entries: Sequence[Entry]) -> bytes:
+    """Samples as bytes, with their checksum."""
+    parts = []
+    for entry in entries:
+        name = entry.id.encode()
+        parts += [
+            _ID.pack(entry.is_row, len(name)),
+            name,
+            np.asarray(entry.values, "<f8").tobytes(),
+        ]
+    body = b"".join(parts)
+    tail = struct.pack("<QI", first, len(entries))
+    return _FRAME.pack(MARK, zlib.crc32(tail + body, salt), len(body), first, len(entries)) + body
+
+
+def _entries(body: bytes, count: int, width: int) -> Iterator[Entry]:
+    offset = 0
+    for _ in range(count):
+        is_row, length = _ID.unpack_from(body, offset)
+        offset += _ID.size
+        values = np.frombuffer(body, "<f8", width, offset + length).astype(np.float64)
+        yield Entry(values, body[offset : offset + length].decode(), bool(is_row))
+        offset += length + 8 * width
+
+
+def _sound_end(path: Path, data: bytes, salt: int, is_last: bool) -> int:
+    """Offset of the end of the last sound frame; DataError if a sound frame follows damage."""
+    end = _HEAD.size
+    while _is_sound_at(data, end, salt):
+        end += _FRAME.size + int(_FRAME.unpack_from(data, end)[2])
+    later = data.find(MARK, end + 1)
+    while later >= 0 and not _is_sound_at(data, later, salt):
+        later = data.find(MARK, later + 1)
+    if end < len(data) and (later >= 0 or not is_last):
+        raise DataError(
+            f"{path} is damaged at byte {end}, and samples that were acknowledged follow; restore"
+            " it from a backup, or delete the data folder to begin anew"
+        )
+    return end
+
+
+def _is_sound_at(data: bytes, offset: int, salt: int) -> bool:
+    """Whether a whole frame with a correct checksum begins at this offset."""
+    if offset + _FRAME.size > len(data):
+        return False
+    mark, checksum, length, _, _ = _FRAME.unpack_from(data, offset)
+    start = offset + _FRAME.size
+    if mark != MARK or start + length > len(data):
+        return False
+    tail = data[start - 12 : start]
+    return bool(zlib.crc32(tail + data[start : start + length], salt) == checksum)
