@@ -1,5 +1,6 @@
 """`domkl mesh` as a user meets it: what it makes, what it says, and nothing is left running."""
 
+import asyncio
 import builtins
 import json
 import os
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from mesh_node import made, until
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.main import main
@@ -19,6 +21,8 @@ from domkl.cli.mesh_watch import Screen, _reloaded
 from domkl.mesh.config.file import read_config
 from domkl.mesh.local.demo import Plan
 from domkl.mesh.local.launcher import Launcher
+from domkl.mesh.node.intake import Given
+from domkl.mesh.node.telemetry import state_of
 
 SERIES = ["--target", "load:0:100", "--lags", "2"]
 
@@ -83,6 +87,75 @@ def test_init_of_a_table_on_devices(here):
 )  # fmt: skip
 def test_a_wrong_option_leaves_nothing(here, capsys, arguments, code, message):
     assert run("init", *arguments, "m") == code
+    assert message in capsys.readouterr().err
+    assert list(here.iterdir()) == []
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import NamedTuple
+import numpy as np
+import domkl
+
+class State(NamedTuple):
+    theta: np.ndarray
+
+@dataclass(frozen=True)
+class Gossip(domkl.Algorithm):
+    step: float = 0.5
+    exchange = {"theta": "metropolis"}
+
+    def init(self, sizes):
+        return State(np.zeros(sizes.theta, dtype=sizes.dtype))
+
+    def predict(self, state, inputs):
+        by_kernel = np.sum(state.theta * inputs.z, axis=-1)
+        return domkl.Prediction(by_kernel.mean(axis=1), by_kernel)
+
+    def local_step(self, state, inputs, y, prediction, net):
+        error = y[:, None] - prediction.by_kernel
+        state = State(state.theta + self.step * (error / inputs.energy)[:, :, None] * inputs.z)
+        return state, state
+
+    def merge(self, state, heard, net):
+        return State(heard.theta.copy())
+"""
+
+
+def test_an_algorithm_of_your_own_runs_in_a_mesh(here, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+    Path("own_gossip.py").write_text(OWN)
+    arguments = ["--names", "solo", "--algorithm", "own_gossip:Gossip", "--set", "step=0.25"]
+    kernels = ["--kernels", "0.1,1", "--frequencies", "3"]
+    assert run("init", *arguments, *kernels, *SERIES, "m") == 0
+    assert 'algorithm = "own_gossip:Gossip"' in Path("m/mesh.toml").read_text()
+    assert read_config(Path("m/mesh.toml")).algorithm.step == 0.25
+
+    async def story():
+        node = made(here / "m" / "solo")
+        await node.start()
+        values = [node.format.sample(Given(value=float(k))) for k in range(20)]
+        await node.intake.accept(values)
+        await until(lambda: node.is_idle)
+        found = state_of(node)
+        await node.close()
+        return found["algorithm"], found["n_learned"]
+
+    assert asyncio.run(story()) == ("own_gossip:Gossip", 18)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x", "model.algorithm must be one of domkl, domkrls"),
+        ("no_such_module:X", "model.algorithm must be a class that can be imported"),
+        ("pathlib:Path", "model.algorithm must be a subclass of domkl.Algorithm"),
+        ("domkl:COMKL", "model.algorithm must hear its neighbors and nobody else"),
+        ("domkl:Alone", "model.algorithm must have defaults, got 'domkl:Alone'"),
+    ],
+)
+def test_an_algorithm_that_cannot_be_meshed_is_one_line(here, capsys, name, message):
+    assert run("init", "--algorithm", name, *SERIES, "m") == 2
     assert message in capsys.readouterr().err
     assert list(here.iterdir()) == []
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from domkl.errors import DataError, MeshError
 from domkl.mesh.node.backlog import Backlog
 from domkl.mesh.node.wal import DiskFullError, Entry
-from domkl.mesh.protocol.model import Model, Range, Scaled
+from domkl.mesh.protocol.model import Model, Range
 from domkl.typing import Floats
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -79,6 +79,13 @@ class Prepared(NamedTuple):
     n_outside: int
 
 
+class Scaled(NamedTuple):
+    """Values on [0, 1], and how many of them were outside their ranges."""
+
+    values: Floats
+    n_outside: int
+
+
 class SampleFormat:
     """What a sample of this mesh looks like; checks and scales samples by the agreed model.
 
@@ -91,17 +98,15 @@ class SampleFormat:
 
     def __init__(self, model: Model, lags: int | None) -> None:
         self.model, self.lags = model, lags
-
-    @property
-    def width(self) -> int:
-        """Values of a sample in the log."""
-        return 1 if self.lags else len(self.model.inputs) + 1
+        self._ranges = (*model.inputs, model.target)
+        self._low = np.array([each.low for each in self._ranges])
+        self._high = np.array([each.high for each in self._ranges])
+        self._part = slice(-1, None) if lags else slice(None)  # the values in the log
 
     @property
     def names(self) -> list[str]:
-        """The names of these values."""
-        inputs = [] if self.lags else [each.name for each in self.model.inputs]
-        return [*inputs, self.model.target.name]
+        """The names of a sample's values in the log: inputs and target, or a series' target."""
+        return [each.name for each in self._ranges[self._part]]
 
     def sample(self, given: Given) -> Prepared:
         """Check and scale a client's sample."""
@@ -109,16 +114,24 @@ class SampleFormat:
 
     def prepared(self, entry: Entry) -> Prepared:
         """Scale a sample; DataError if a value is outside its range and the model refuses that."""
-        y = self.model.scaled_target(float(entry.values[-1]))
-        if self.lags:
-            return Prepared(entry, y.values, y.n_outside)
-        x = self.model.scaled_inputs(entry.values[:-1])
-        scaled = np.concatenate([x.values, y.values])
-        return Prepared(entry, scaled, x.n_outside + y.n_outside)
+        return Prepared(entry, *self._scaled(entry.values, self._part))
 
     def inputs(self, x: Values) -> Scaled:
         """Check and scale inputs to predict for."""
-        return self.model.scaled_inputs(_ordered(x, self.model.inputs))
+        return self._scaled(_ordered(x, self.model.inputs), slice(-1))
+
+    def _scaled(self, values: Floats, part: slice) -> Scaled:
+        low, high = self._low[part], self._high[part]
+        inside = np.minimum(np.maximum(values, low), high)
+        is_outside = inside != values  # also true for NaN
+        is_finite, is_refused = np.isfinite(values), self.model.outside == "refuse"
+        if is_outside.any() and (is_refused or not is_finite.all()):
+            k = int(np.argmax(is_outside if is_refused else ~is_finite))
+            wrong = self._ranges[part][k]
+            raise DataError(
+                f"{wrong.name} must be in {wrong.low!r} .. {wrong.high!r}, got {float(values[k])!r}"
+            )
+        return Scaled((inside - low) / (high - low), int(np.count_nonzero(is_outside)))
 
     def _values(self, given: Given) -> Floats:
         if self.lags:

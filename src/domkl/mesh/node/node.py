@@ -75,7 +75,7 @@ class Node:
         self.folder, self.transport = folder, transport
         config = folder.config
         self.format = SampleFormat(config.model(), config.lags)
-        self.backlog = Backlog(folder.data, self.format.width, config.lags)
+        self.backlog = Backlog(folder.data, len(self.format.names), config.lags)
         self.intake = Intake(self.backlog, self.format, config.queue, self._wake, self._fail)
         checkpoints, log = self.backlog.checkpoints, self.backlog.log
         self.saver = Saver(checkpoints, log, self.backlog.position, self._alarm)

@@ -4,15 +4,14 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
-from domkl.errors import DataError, ParameterError
-from domkl.typing import Floats
+from domkl.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -30,13 +29,6 @@ class Range:
                 f"range of {self.name} must be finite with low < high,"
                 f" got low {self.low!r}, high {self.high!r}"
             )
-
-
-class Scaled(NamedTuple):
-    """Values scaled to [0, 1], and how many of them were outside of their ranges."""
-
-    values: Floats
-    n_outside: int
 
 
 @dataclass(frozen=True)
@@ -103,14 +95,6 @@ class Model:
             if parts.get(name) != self.parts.get(name)
         )
 
-    def scaled_inputs(self, x: Floats) -> Scaled:
-        """Scale inputs (d,) from their own units."""
-        return self._scaled(x, self.inputs, self._input_bounds)
-
-    def scaled_target(self, y: float) -> Scaled:
-        """Scale a label from its own unit, to (1,)."""
-        return self._scaled(np.array([y]), (self.target,), self._target_bounds)
-
     def target_of(self, y_hat: float) -> float:
         """Convert a scaled prediction to the target's own unit."""
         return self.target.low + y_hat * (self.target.high - self.target.low)
@@ -118,32 +102,3 @@ class Model:
     def error_of(self, mean_square: float) -> float:
         """Convert a scaled squared error to the square of the target's own unit."""
         return mean_square * (self.target.high - self.target.low) ** 2
-
-    @cached_property
-    def _input_bounds(self) -> tuple[Floats, Floats]:
-        return _bounds(self.inputs)
-
-    @cached_property
-    def _target_bounds(self) -> tuple[Floats, Floats]:
-        return _bounds((self.target,))
-
-    def _scaled(
-        self, values: Floats, ranges: tuple[Range, ...], bounds: tuple[Floats, Floats]
-    ) -> Scaled:
-        if values.shape != (len(ranges),):
-            raise DataError(f"sample must have {len(ranges)} inputs, got {len(values)}")
-        low, high = bounds
-        inside = np.minimum(np.maximum(values, low), high)
-        is_outside = inside != values  # also true for NaN
-        n_outside = np.count_nonzero(is_outside)
-        if n_outside and (self.outside == "refuse" or not np.isfinite(values).all()):
-            k = int(np.argmax(is_outside if self.outside == "refuse" else ~np.isfinite(values)))
-            raise DataError(
-                f"{ranges[k].name} must be in {ranges[k].low!r} .. {ranges[k].high!r},"
-                f" got {float(values[k])!r}"
-            )
-        return Scaled((inside - low) / (high - low), int(n_outside))
-
-
-def _bounds(ranges: tuple[Range, ...]) -> tuple[Floats, Floats]:
-    return np.array([r.low for r in ranges]), np.array([r.high for r in ranges])

@@ -24,6 +24,7 @@ from domkl.mesh.node.intake import (
     parse,
 )
 from domkl.mesh.node.wal import DiskFullError, Entry
+from domkl.mesh.protocol.model import Range
 
 
 def prepared(form, text):
@@ -39,7 +40,7 @@ def test_by_order_and_by_name(model):
     np.testing.assert_array_equal(by_order.entry.values, [5, 0.5, 25])
     np.testing.assert_array_equal(by_order.entry.values, by_name.entry.values)
     np.testing.assert_array_equal(by_order.scaled, [0.5, 0.75, 0.25])
-    assert form.width == 3
+    assert len(form.names) == 3
 
 
 def test_outside_is_clipped_and_counted(model):
@@ -54,11 +55,28 @@ def test_outside_is_refused(refusing):
         prepared(SampleFormat(refusing, None), '{"x": [11, 0], "y": 3}')
 
 
+@pytest.mark.parametrize("outside", ["clip", "refuse"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused_always(model_of, outside, value):
+    form = SampleFormat(model_of(outside=outside), None)
+    with pytest.raises(DataError, match=r"b must be in 0 \.\. 1, got"):
+        form.prepared(Entry(np.array([0.5, value, 0.5])))
+    with pytest.raises(DataError, match=r"y must be in 0 \.\. 1, got"):
+        form.prepared(Entry(np.array([0.5, 0.5, value])))
+
+
+def test_values_are_scaled_by_their_ranges(model_of):
+    ranges = {"inputs": (Range("a", 10, 20), Range("b", -1, 1)), "target": Range("y", 0, 4)}
+    found = SampleFormat(model_of(**ranges), None).prepared(Entry(np.array([9.0, 0.5, 1.0])))
+    np.testing.assert_array_equal(found.scaled, [0.0, 0.75, 0.25])
+    assert found.n_outside == 1
+
+
 def test_a_series_takes_single_values(model):
     form = SampleFormat(model, 2)
     (found,) = prepared(form, '{"value": 50}')
     np.testing.assert_array_equal(found.scaled, [0.5])
-    assert form.width == 1
+    assert len(form.names) == 1
     with pytest.raises(DataError, match="must have value, and neither x nor y"):
         prepared(form, '{"x": [1, 2], "y": 3}')
 
@@ -255,10 +273,10 @@ def test_a_log_that_fails_is_told(backlog):
 def test_what_was_accepted_is_learned_even_if_the_file_refuses_it_now(tmp_path):
     config = solo_config(outside="clip")
     form = SampleFormat(config.model(), None)
-    first = Backlog(tmp_path, form.width, None)
+    first = Backlog(tmp_path, len(form.names), None)
     first.log.append([form.sample(Given(x=[99.0, 0.0], y=1.0)).entry])
     first.log.close()
-    again = Backlog(tmp_path, form.width, None)
+    again = Backlog(tmp_path, len(form.names), None)
     refusing = SampleFormat(solo_config(outside="refuse").model(), None)
     Intake(again, refusing, 10, lambda: None, lambda error: None)
     assert [each.x.tolist() for each in again.waiting] == [[1.0, 0.5]]

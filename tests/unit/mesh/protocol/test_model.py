@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.errors import DataError, ParameterError
+from domkl.errors import ParameterError
 from domkl.mesh.protocol.model import Model, Range
 
 OTHER = {
@@ -63,36 +63,10 @@ def test_a_range_is_finite_and_the_right_way_up(low, high):
         Range("a", low, high)
 
 
-def test_values_outside_are_clipped_and_counted(model_of):
-    model = model_of(inputs=(Range("a", 10, 20), Range("b", -1, 1)), target=Range("y", 0, 4))
-    assert model.scaled_inputs(np.array([15.0, 1.0])).values.tolist() == [0.5, 1.0]
-    scaled = model.scaled_inputs(np.array([9.0, 3.0]))
-    assert scaled.values.tolist() == [0.0, 1.0]
-    assert scaled.n_outside == 2
-    assert model.scaled_target(1.0) == (np.array([0.25]), 0)
+def test_predictions_are_in_the_units_of_the_target(model_of):
+    model = model_of(target=Range("y", 0, 4))
     assert model.target_of(0.25) == 1.0
     assert model.error_of(0.5) == 8.0
-
-
-def test_values_outside_are_refused_where_that_is_the_policy(model_of):
-    model = model_of(outside="refuse")
-    assert model.scaled_inputs(np.array([0.0, 1.0])).n_outside == 0
-    with pytest.raises(DataError, match=r"b must be in 0 \.\. 1, got 1\.5"):
-        model.scaled_inputs(np.array([0.5, 1.5]))
-    with pytest.raises(DataError, match=r"y must be in 0 \.\. 1, got -1\.0"):
-        model.scaled_target(-1.0)
-
-
-@pytest.mark.parametrize("outside", ["clip", "refuse"])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_refused_always(model_of, outside, value):
-    with pytest.raises(DataError, match="b must be in"):
-        model_of(outside=outside).scaled_inputs(np.array([0.5, value]))
-
-
-def test_a_sample_of_another_width_is_refused(model_of):
-    with pytest.raises(DataError, match="must have 2 inputs, got 3"):
-        model_of().scaled_inputs(np.zeros(3))
 
 
 def test_what_needs_a_server_is_refused(model_of):

@@ -1,0 +1,73 @@
+"""The way of a sample from POST /learn to the neighbor's merge, as docs/design.md lists it."""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+from mesh_node import made, mesh_config, prepared, sample, until
+from walk import Walk, documented
+
+from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.node.http import create_app, rules_for
+from domkl.mesh.transports.base import Address
+from domkl.mesh.transports.memory import MemoryHub, MemoryTransport
+
+MAX_FILES = 15
+
+
+async def post(app, path, body):
+    """Send a request to an app, as a server would; give the status of the answer."""
+    sent = []
+    scope = {
+        "type": "http", "method": "POST", "path": path, "query_string": b"",
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }  # fmt: skip
+
+    async def receive():
+        return {"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent[0]["status"]
+
+
+def traced(folder):
+    """North gets a sample over HTTP; south, who has learned one, merges what north sends."""
+    names, walk = ("north", "south"), Walk()
+    init_mesh(folder, mesh_config(names, (names,)))
+
+    async def story():
+        hub = MemoryHub()
+        north, south = nodes = [made(folder / name, None) for name in names]
+        for node in nodes:
+            node.transport = MemoryTransport(hub, node.folder.name, node.folder.neighbors)
+            await node.start()
+        app = create_app(north, rules_for(Address("127.0.0.1", 1), folder / "token"))
+        edges = [node.protocol.measures.edges for node in nodes]
+        await until(lambda: edges[0]["south"].is_open and edges[1]["north"].is_open)
+        for node in nodes:
+            node._ticker.cancel()  # else what the clock does would be in the walk
+        await south.intake.accept(prepared(south, [0]))
+        await until(lambda: south.protocol.is_waiting)
+        assert await post(app, "/predict", {"x": sample(0)["x"]}) == 200  # builds the app
+        with walk:
+            loop = asyncio.get_running_loop()
+            loop.set_default_executor(ThreadPoolExecutor(1))  # its thread is new, and so recorded
+            assert await post(app, "/learn", sample(1)) == 202
+            while edges[1]["north"].n_exchanged < 1 or not south.is_idle:
+                await asyncio.sleep(0)
+        for node in nodes:
+            await node.close()
+
+    asyncio.run(story())
+    return walk
+
+
+def test_the_walk_is_the_documented_one(tmp_path):
+    walk = traced(tmp_path / "mesh")
+    listed = "\n".join(f"{k}. `{entry}`" for k, entry in enumerate(walk.entries, 1))
+    assert walk.entries == documented("POST /learn to the neighbor's merge"), f"traced:\n{listed}"
+    assert len(walk.entries) <= MAX_FILES
+    assert walk.returns == set()
