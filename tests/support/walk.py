@@ -1,8 +1,9 @@
-"""What a run calls in domkl, file by file, beside the list in docs/design.md."""
+"""What a run calls in domkl, file by file, to be compared with the lists in docs/design.md."""
 
 import re
 import sys
 import threading
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -19,20 +20,24 @@ def documented(heading):
 
 
 class Walk:
-    """Records the functions of domkl that are called while this is entered, in any thread.
+    """Records the functions of domkl that are called while this is entered, in new threads too.
 
     Attributes
     ----------
+    files : set of str
+        All files that were called.
     entries : list of str
-        `file:function` of the first call into each file, in order.
+        `file:function` of the first call into each file, in order; properties are left out.
     returns : set of tuples
         Call stacks, as files, that leave a file and come back to it.
     """
 
     def __init__(self):
-        self.first, self.returns = {}, set()
+        self._first, self._is_on = {}, False
+        self.files, self.returns = set(), set()
 
     def __enter__(self):
+        self._properties, self._is_on = set(_properties()), True
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
         return self
@@ -40,16 +45,24 @@ class Walk:
     def __exit__(self, *_):
         sys.setprofile(None)
         threading.setprofile(None)
+        self._is_on = False  # threads that were begun meanwhile go on calling `_profile`
 
     @property
     def entries(self):
-        return [f"{file}:{function}" for file, function in self.first.items()]
+        return [f"{file}:{function}" for file, function in self._first.items()]
+
+    def as_markdown(self):
+        """The list as it should stand in docs/design.md."""
+        return "\n".join(f"{k}. `{entry}`" for k, entry in enumerate(self.entries, 1))
 
     def _profile(self, frame, event, _):
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(SOURCE):
+        if not self._is_on or event != "call" or not code.co_filename.startswith(SOURCE):
             return
-        self.first.setdefault(code.co_filename.removeprefix(SOURCE), code.co_qualname)
+        file = code.co_filename.removeprefix(SOURCE)
+        self.files.add(file)
+        if code not in self._properties:
+            self._first.setdefault(file, code.co_qualname)
         stack = [file for file, _ in groupby(_files(frame))][::-1]
         if len(stack) > len(set(stack)):
             self.returns.add(tuple(stack))
@@ -60,3 +73,15 @@ def _files(frame):
         if frame.f_code.co_filename.startswith(SOURCE):
             yield frame.f_code.co_filename.removeprefix(SOURCE)
         frame = frame.f_back
+
+
+def _properties():
+    """The code of all properties of the package."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("domkl")]
+    kinds = {each for module in modules for each in vars(module).values() if type(each) is type}
+    for kind in kinds:
+        for each in vars(kind).values():
+            if isinstance(each, property):
+                yield each.fget.__code__
+            elif isinstance(each, cached_property):
+                yield each.func.__code__
