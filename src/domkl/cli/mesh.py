@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from domkl.algorithms.registry import ALGORITHMS
+from domkl.cli.options import option, repeatable, switch
 from domkl.mesh.config.topology import TOPOLOGIES
 from domkl.mesh.transports.registry import TRANSPORTS, missing_extra
 
@@ -98,173 +99,82 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         made[name].add_argument("folder", metavar="DIR", type=Path, help="folder of the mesh")
     _add_init(made["init"])
     _add_up(made["up"])
-    made["status"].add_argument("--json", action="store_true", help="print one JSON object")
+    switch(made["status"], "--json", "print one JSON object")
     made["add"].add_argument("name", metavar="NAME", help="name of the new learner")
-    made["add"].add_argument("--edges", metavar="A-B,...", required=True, help="its edges, by name")
-    made["add"].add_argument(
-        "--host", metavar="H", help="host where it runs (default: the first learner's)"
-    )
+    option(made["add"], "--edges", "A-B,...", "its edges, by name", required=True)
+    option(made["add"], "--host", "H", "host where it runs (default: the first learner's)")
     made["remove"].add_argument("name", metavar="NAME", help="name of the learner")
-    made["remove"].add_argument(
-        "--edges",
-        metavar="A-B,...",
-        default="",
-        help="new edges between the others, if they need any",
-    )
-    made["rotate-keys"].add_argument(
-        "names", metavar="NAME", nargs="*", help="learners (default: all)"
-    )
-    made["rotate-keys"].add_argument(
-        "--authority", choices=("new", "retire"), help="begin or end a change of the authority"
-    )
+    option(made["remove"], "--edges", "A-B,...", "new edges between the others, if they need any")
+    renew = made["rotate-keys"]
+    renew.add_argument("names", metavar="NAME", nargs="*", help="learners (default: all)")
+    changes = ("new", "retire")
+    option(renew, "--authority", None, "begin or end a change of the authority", choices=changes)
     for name in ("init", "add", "rotate-keys"):
-        made[name].add_argument(
-            "--days",
-            metavar="N",
-            type=int,
-            default=365,
-            help="days that certificates are valid (default: 365)",
-        )
-    made["router"].add_argument(
-        "--listen", metavar="HOST:PORT", help="address to listen at (default: the one in mesh.toml)"
-    )
+        option(made[name], "--days", "N", "days that certificates are valid", default=365)
+    where = "address to listen at (default: the one in mesh.toml)"
+    option(made["router"], "--listen", "HOST:PORT", where)
     _add_demo(made["demo"])
 
 
 def _add_init(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("learners and edges")
-    who.add_argument("--learners", metavar="K", type=int, help="number of learners (default: 5)")
-    who.add_argument(
-        "--names", metavar="A,B,...", help="names of the learners, instead of --learners"
-    )
-    who.add_argument(
-        "--topology",
-        metavar="NAME",
-        choices=TOPOLOGIES,
-        default="ring",
-        help=f"{', '.join(TOPOLOGIES)} (default: ring)",
-    )
-    who.add_argument("--edges", metavar="A-B,...", help="edges by name, instead of --topology")
-    who.add_argument(
-        "--connect",
-        metavar="P",
-        type=float,
-        default=0.4,
-        help="probability of an edge, for random (default: 0.4)",
-    )
-    who.add_argument(
-        "--seed",
-        metavar="S",
-        type=int,
-        default=1,
-        help="seed of random topologies and of the features (default: 1)",
-    )
+    option(who, "--learners", "K", "number of learners (default: 5)", type=int)
+    option(who, "--names", "A,B,...", "names of the learners, instead of --learners")
+    option(who, "--topology", "NAME", ", ".join(TOPOLOGIES), default="ring", choices=TOPOLOGIES)
+    option(who, "--edges", "A-B,...", "edges by name, instead of --topology")
+    option(who, "--connect", "P", "probability of an edge, for random", default=0.4)
+    option(who, "--seed", "S", "seed of random topologies and of the features", default=1)
     data = parser.add_argument_group("data, with ranges in your own units")
-    data.add_argument("--target", metavar="NAME:LOW:HIGH", required=True, help="value to predict")
-    data.add_argument(
-        "--input", metavar="NAME:LOW:HIGH", action="append", default=[], help="an input; repeatable"
-    )
-    data.add_argument(
-        "--lags", metavar="S", type=int, help="for a time series: the inputs are its last S values"
-    )
-    data.add_argument(
-        "--outside",
-        choices=("clip", "refuse"),
-        default="clip",
-        help="what to do with a value outside its range (default: clip)",
-    )
+    option(data, "--target", "NAME:LOW:HIGH", "value to predict", required=True)
+    repeatable(data, "--input", "NAME:LOW:HIGH", "an input")
+    option(data, "--lags", "S", "for a time series: the inputs are its last S values", type=int)
+    option(
+        data, "--outside", None, "what to do with a value outside its range",
+        default="clip", choices=("clip", "refuse"),
+    )  # fmt: skip
     model = parser.add_argument_group("model")
-    model.add_argument(
-        "--algorithm",
-        metavar="NAME",
-        default="domkrls",
-        help=f"{', '.join(MESHABLE)}, or your own as module:Name (default: domkrls)",
-    )
-    model.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        dest="parameters",
-        action="append",
-        default=[],
-        help="set a parameter of the algorithm, such as forget=0.999; repeatable",
-    )
-    model.add_argument(
-        "--kernels",
-        metavar="B,...",
-        help="bandwidths of Gaussian kernels (default: the algorithm's own)",
-    )
-    model.add_argument("--linear", action="store_true", help="add the linear kernel to --kernels")
-    model.add_argument(
-        "--frequencies",
-        metavar="M",
-        type=int,
-        default=50,
-        help="frequencies per kernel (default: 50)",
-    )
-    model.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    own = f"{', '.join(MESHABLE)}, or your own as module:Name"
+    option(model, "--algorithm", "NAME", own, default="domkrls")
+    setting = "set a parameter of the algorithm, such as forget=0.999"
+    repeatable(model, "--set", "KEY=VALUE", setting, dest="parameters")
+    bandwidths = "bandwidths of Gaussian kernels (default: the algorithm's own)"
+    option(model, "--kernels", "B,...", bandwidths)
+    switch(model, "--linear", "add the linear kernel to --kernels")
+    option(model, "--frequencies", "M", "frequencies per kernel", default=50)
+    numbers = ("float64", "float32")
+    option(model, "--dtype", None, "type of numbers", default="float64", choices=numbers)
     how = parser.add_argument_group("network")
-    how.add_argument(
-        "--name", metavar="NAME", default="mesh", help="name of the mesh (default: mesh)"
+    option(how, "--name", "NAME", "name of the mesh", default="mesh")
+    modes = ("lockstep", "async")
+    option(
+        how, "--mode", None, "whether rounds wait for neighbors", default=modes[0], choices=modes
     )
-    how.add_argument("--mode", choices=("lockstep", "async"), default="lockstep")
-    how.add_argument("--transport", choices=tuple(TRANSPORTS), default="tls")
-    how.add_argument("--router", metavar="HOST:PORT", help="router to use, for zenoh")
-    how.add_argument(
-        "--hosts",
-        metavar="H,...",
-        default="127.0.0.1",
-        help="one host, or one per learner (default: 127.0.0.1)",
-    )
-    how.add_argument(
-        "--port", metavar="P", type=int, default=21000, help="first port (default: 21000)"
-    )
-    how.add_argument(
-        "--http-host",
-        metavar="H",
-        default="127.0.0.1",
-        help="host for HTTP; 0.0.0.0 for access from elsewhere (default: 127.0.0.1)",
-    )
-    how.add_argument(
-        "--http-port",
-        metavar="P",
-        type=int,
-        default=22000,
-        help="first port for HTTP (default: 22000)",
-    )
+    option(how, "--transport", None, "how frames are moved", default="tls", choices=[*TRANSPORTS])
+    option(how, "--router", "HOST:PORT", "router to use, for zenoh")
+    option(how, "--hosts", "H,...", "one host, or one per learner", default="127.0.0.1")
+    option(how, "--port", "P", "first port", default=21000)
+    seen = "host for HTTP; 0.0.0.0 for access from elsewhere"
+    option(how, "--http-host", "H", seen, default="127.0.0.1")
+    option(how, "--http-port", "P", "first port for HTTP", default=22000)
 
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--only", metavar="A,B,...", help="run these learners only (default: all)")
-    parser.add_argument("--restart", action="store_true", help="start nodes again that have ended")
-    parser.add_argument(
-        "--csv",
-        metavar="FILE",
-        help="samples, dealt out row by row; or 'samples/{name}.csv' for one file per learner",
-    )
-    parser.add_argument("--rate", metavar="R", type=float, help="samples a second of --csv")
-    parser.add_argument("--json", action="store_true", help="at the end, print one JSON object")
+    option(parser, "--only", "A,B,...", "run these learners only (default: all)")
+    switch(parser, "--restart", "start nodes again that have ended")
+    files = "samples, dealt out row by row; or 'samples/{name}.csv' for one file per learner"
+    option(parser, "--csv", "FILE", files)
+    option(parser, "--rate", "R", "samples a second of --csv", type=float)
+    switch(parser, "--json", "at the end, print one JSON object")
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--learners", metavar="K", type=int, default=10, help="number of learners (default: 10)"
-    )
-    parser.add_argument(
-        "--rate", metavar="R", type=float, default=10.0, help="samples a second (default: 10)"
-    )
-    parser.add_argument(
-        "--seconds", metavar="S", type=float, default=50.0, help="duration (default: 50)"
-    )
-    parser.add_argument("--seed", metavar="S", type=int, default=1, help="seed (default: 1)")
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        type=Path,
-        default=Path("domkl-out"),
-        help="output folder (default: domkl-out)",
-    )
-    parser.add_argument("--keep", action="store_true", help="keep the folder of the mesh as well")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    option(parser, "--learners", "K", "number of learners", default=10)
+    option(parser, "--rate", "R", "samples a second", default=10.0)
+    option(parser, "--seconds", "S", "duration", default=50.0)
+    option(parser, "--seed", "S", "seed of the features", default=1)
+    option(parser, "--out", "DIR", "output folder", default=Path("domkl-out"), type=Path)
+    switch(parser, "--keep", "keep the folder of the mesh as well")
+    switch(parser, "--json", "print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -45,7 +45,7 @@ def add(args: argparse.Namespace) -> int:
 def remove(args: argparse.Namespace) -> int:
     """Remove a learner."""
     config = folders.read_mesh(args.folder)
-    edges = parse_edges(args.edges, config.names)
+    edges = parse_edges(args.edges or "", config.names)
     new, kept = folders.remove_learner(args.folder, args.name, edges)
     where = "" if kept is None else f"; its folder is now {kept}, without the key"
     print(f"removed {args.name}{where}")

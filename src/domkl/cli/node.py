@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domkl.cli.options import option, switch
 from domkl.errors import ParameterError
 from domkl.mesh.local.parent import end_with
 from domkl.mesh.transports.registry import missing_extra
@@ -28,61 +29,30 @@ on disk, and is learned exactly once. On SIGHUP it reads mesh.toml and its certi
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="folder of the learner")
-    parser.add_argument(
-        "--mesh", metavar="FILE", type=Path, help="the mesh file (default: FOLDER/mesh.toml)"
-    )
+    option(parser, "--mesh", "FILE", "the mesh file (default: FOLDER/mesh.toml)", type=Path)
+    option(parser, "--parent", "PID", "end when this parent process ends (Linux)", type=int)
     http = parser.add_argument_group("HTTP")
-    http.add_argument(
-        "--http",
-        metavar="HOST:PORT",
-        help="address to listen at (default: as in mesh.toml); beyond loopback with TLS and token",
-    )
-    http.add_argument(
-        "--require-token",
-        action="store_true",
-        help="demand the token in FOLDER/token on loopback as well",
-    )
+    where = "address to listen at (default: as in mesh.toml); beyond loopback with TLS and token"
+    option(http, "--http", "HOST:PORT", where)
+    switch(http, "--require-token", "demand the token in FOLDER/token on loopback as well")
     source = parser.add_argument_group("further sources of samples")
-    source.add_argument(
-        "--stdin",
-        action="store_true",
-        help="JSON lines from standard input, each as the body of POST /learn",
-    )
-    source.add_argument("--csv", metavar="FILE", type=Path, help="rows of a CSV file with a header")
-    source.add_argument(
-        "--rate",
-        metavar="R",
-        type=float,
-        help="rows a second; 0 for as fast as they are learned (default: 0)",
-    )
-    source.add_argument(
-        "--rows", metavar="A:B:C", help="rows of --csv, as a Python slice: 0::4 is every fourth"
-    )
-    source.add_argument(
-        "--missing",
-        choices=("error", "drop"),
-        default="error",
-        help="what to do with rows that have empty cells (default: error)",
-    )
-    source.add_argument("--mqtt", metavar="URL", help="mqtt://user:password@host:port, or mqtts://")
-    source.add_argument("--topic", metavar="T", help="topic of --mqtt")
-    source.add_argument(
-        "--until-end",
-        action="store_true",
-        help="stop when all samples of --stdin or --csv are learned",
-    )
+    switch(source, "--stdin", "JSON lines from standard input, each as the body of POST /learn")
+    option(source, "--csv", "FILE", "rows of a CSV file with a header", type=Path)
+    rate = "rows a second; 0 for as fast as they are learned (default: 0)"
+    option(source, "--rate", "R", rate, type=float)
+    option(source, "--rows", "A:B:C", "rows of --csv, as a Python slice: 0::4 is every fourth")
+    option(
+        source, "--missing", None, "what to do with rows that have empty cells",
+        default="error", choices=("error", "drop"),
+    )  # fmt: skip
+    option(source, "--mqtt", "URL", "mqtt://user:password@host:port, or mqtts://")
+    option(source, "--topic", "T", "topic of --mqtt")
+    switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
     log = parser.add_argument_group("log")
-    log.add_argument("--log-format", choices=("text", "json"), default="text")
-    log.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    log.add_argument(
-        "--log-file",
-        metavar="FILE",
-        type=Path,
-        help="file, rotated at 10 MB (default: standard error)",
-    )
-    parser.add_argument(
-        "--parent", metavar="PID", type=int, help="end when this parent process ends (Linux)"
-    )
+    forms, levels = ("text", "json"), ("debug", "info", "warning", "error")
+    option(log, "--log-format", None, "form of a line", default="text", choices=forms)
+    option(log, "--log-level", None, "least level of a line", default="info", choices=levels)
+    option(log, "--log-file", "FILE", "file, rotated at 10 MB (default: stderr)", type=Path)
 
 
 def run(args: argparse.Namespace) -> int:
