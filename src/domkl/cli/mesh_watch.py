@@ -65,6 +65,7 @@ def _run(
         if signal.SIGHUP in asked:
             asked.discard(signal.SIGHUP)
             screen.say(_reloaded(launcher))
+            next_table = 0.0  # the learners may be others now
         for ended in launcher.poll():
             screen.say(_how_it_ended(launcher, ended))
         if not launcher.restart and not any(launcher.pids.values()):
