@@ -1,4 +1,4 @@
-"""What the demonstration of a mesh shows, beside a simulation in which nothing fails."""
+"""Results of the mesh demonstration, compared with a simulation without faults."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PHASES = {
 
 @dataclass(frozen=True)
 class Piece:
-    """What one learner did between two shots."""
+    """What one learner did between two observations."""
 
     time: float
     n: int  # samples
@@ -49,12 +49,12 @@ class Findings:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Learners to whom nothing is done."""
+        """Learners that are neither killed nor cut off."""
         return tuple(n for n in self.plan.names if n not in (self.plan.killed, self.plan.cut))
 
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """Who is told apart."""
+        """The groups of learners that the table and the figure show."""
         return {
             self.plan.killed: (self.plan.killed,),
             self.plan.cut: (self.plan.cut,),
@@ -63,7 +63,7 @@ class Findings:
 
     @cached_property
     def pieces(self) -> Mapping[str, Sequence[Piece]]:
-        """Each learner's, in order; what is learned again after a restart is not counted twice."""
+        """Pieces of each learner, in order; samples learned again after a restart count once."""
         return {name: list(self._pieces(name)) for name in self.plan.names}
 
     def _pieces(self, name: str) -> Sequence[Piece]:
@@ -81,7 +81,7 @@ class Findings:
     def errors(
         self, names: Sequence[str], begin: float, end: float
     ) -> tuple[float | None, float | None]:
-        """MSE of these learners within a time, and that of the simulation on the same samples."""
+        """MSE of these learners in an interval, and that of the simulation on the same samples."""
         found = [p for name in names for p in self.pieces[name] if begin < p.time <= end]
         n = sum(p.n for p in found)
         if not n:
@@ -98,7 +98,7 @@ class Findings:
         )
 
     def distance(self, shot: Shot, name: str) -> float:
-        """Squared distance of a learner's predictions from the mean of the others'; NaN: silent."""
+        """Squared distance of a learner's predictions from the others' mean; NaN without any."""
         rest = [values for other, values in shot.probes.items() if other != name]
         if name not in shot.probes or not rest:
             return np.nan
@@ -106,7 +106,7 @@ class Findings:
 
     @cached_property
     def distances(self) -> Mapping[str, Floats]:
-        """Of every learner at every shot."""
+        """The distance of every learner at every observation."""
         return {
             name: np.array([self.distance(shot, name) for shot in self.record.shots])
             for name in self.plan.names
@@ -114,11 +114,11 @@ class Findings:
 
     @cached_property
     def farthest(self) -> Floats:
-        """The largest of the others' distances at every shot."""
+        """The largest distance among the other learners at every observation."""
         return np.asarray(np.max([self.distances[name] for name in self.others], axis=0))
 
     def agrees_after(self, what: str, name: str) -> float | None:
-        """Seconds until a learner is no farther from the rest than any other, twice in a row."""
+        """Seconds until a learner is as near to the rest as the others are, twice in a row."""
         times = np.array([shot.time for shot in self.record.shots])
         with np.errstate(invalid="ignore"):
             is_near = self.distances[name] <= self.farthest
@@ -134,7 +134,7 @@ class Findings:
         return None
 
     def noticed(self, what: str, kind: str) -> float | None:
-        """Seconds until the last neighbor noticed, while it lasted; kind as in `Record`."""
+        """Seconds until the last neighbor noticed, if it did in time; kind as in `Record`."""
         lasted = self.record.moments[ENDS[what]] - self.record.moments[what]
         found = self.record.noticed.get(what, {}).get(kind, {}).values()
         return max((seconds for seconds in found if seconds <= lasted), default=None)
@@ -144,7 +144,7 @@ class Findings:
 
 
 def as_records(found: Findings) -> dict[str, Any]:
-    """Everything in numbers, JSON-ready."""
+    """All results as numbers that can be written as JSON."""
     plan, moments = found.plan, found.record.moments
     faults = []
     for begin, end, name in (("kill", "restart", plan.killed), ("cut", "heal", plan.cut)):
@@ -172,7 +172,7 @@ def as_records(found: Findings) -> dict[str, Any]:
 
 
 def as_table(records: Mapping[str, Any]) -> str:
-    """What a reader wants to know, as text."""
+    """The results as a table with a few sentences."""
     groups = list(records["phases"][0]["mse"])
     width = max(12, *(len(group) for group in groups))
     lines = [
@@ -192,7 +192,7 @@ def as_table(records: Mapping[str, Any]) -> str:
 
 
 def _story(fault: Mapping[str, Any]) -> list[str]:
-    """A fault and its end, in words."""
+    """A fault and how it ended, as sentences."""
     done, undone = {
         "kill": ("killed", "Started again"), "cut": ("cut off", "Reached again"),
     }[fault["fault"]]  # fmt: skip

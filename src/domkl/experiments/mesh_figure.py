@@ -1,4 +1,4 @@
-"""The picture of a demonstration: errors and disagreement over time, and who is joined to whom."""
+"""The figure of the mesh demonstration: errors and disagreement over time, and the network."""
 
 from pathlib import Path
 from typing import Any
@@ -8,13 +8,13 @@ import numpy as np
 from domkl.experiments.mesh_demo import Findings
 
 WINDOW = 5.0  # seconds
-#: Okabe and Ito's, told apart by color-blind readers
+#: colors of Okabe and Ito, which color-blind readers can distinguish
 KILLED, CUT, REST, EDGE = "#D55E00", "#0072B2", "#4D4D4D", "#BBBBBB"
 TEXT = 10.5
 
 
 def write_figure(path: Path, found: Findings) -> None:
-    """Draw it as PNG."""
+    """Draw the figure as a PNG file."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -54,7 +54,7 @@ def _style(found: Findings, group: str) -> dict[str, Any]:
 
 
 def _draw_errors(axis: Any, ratio: Any, found: Findings) -> None:
-    """Errors as they are, and beside those of the simulation on the same samples."""
+    """Errors, and their ratio to those of the simulation on the same samples."""
     shots = found.record.shots
     times = np.array([shot.time for shot in shots])
     ratio.axhline(1, color="0.35", linewidth=1, zorder=1)
@@ -84,7 +84,7 @@ def _draw_distances(axis: Any, found: Findings) -> None:
 
 
 def _calm(values: Any) -> Any:
-    """The median of three neighbors in time; a gap stays one."""
+    """The median of three consecutive values; missing values stay missing."""
     padded = np.concatenate([values[:1], values, values[-1:]])
     windows = np.lib.stride_tricks.sliding_window_view(padded, 3)
     calm = np.full(len(values), np.nan)

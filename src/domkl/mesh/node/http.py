@@ -1,4 +1,4 @@
-"""A node's HTTP interface: for whoever has samples, wants predictions, or watches the node.
+"""A node's HTTP interface: it takes samples, predicts, and reports the node's state.
 
 Three parts: who may send requests (`Rules`, `Guard`), the requests that are answered
 (`create_app`), and the server, which runs in the node's own event loop (`HttpServer`).

@@ -115,21 +115,23 @@ class _NodeCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         node, state = self._node, state_of(self._node)
         yield _gauge("info", "Version, learner, algorithm.", 1, **_info(state))
-        yield _gauge("ready", "1 while it learns and predicts.", int(state["is_ready"]))
-        yield _counter("samples_accepted", "On disk.", state["n_accepted"])
-        yield _counter("samples_learned", "Learned.", state.get("n_learned", 0))
+        yield _gauge("ready", "1 while the node learns and predicts.", int(state["is_ready"]))
+        yield _counter("samples_accepted", "Samples on disk.", state["n_accepted"])
+        yield _counter("samples_learned", "Samples learned.", state.get("n_learned", 0))
         yield _gauge("samples_queued", "Accepted and not yet learned.", state["n_queued"])
         yield _counter("samples_repeated", "Sent again with a known id.", state["n_repeated"])
-        yield _by("samples_rejected", "Not accepted.", ["reason"],
+        yield _by("samples_rejected", "Samples that were not accepted.", ["reason"],
                   [((reason,), n) for reason, n in state["rejected"].items()])  # fmt: skip
-        yield _counter("values_outside", "Clipped to their range.", state["n_outside"])
+        yield _counter("values_outside", "Values clipped to their range.", state["n_outside"])
         yield _gauge("checkpoint_number", "Last sample in a checkpoint.", state["checkpoint"])
-        yield _counter("checkpoints_failed", "Not written.", node.saver.n_failed)
-        yield _gauge("journal_bytes", "On disk.", state["journal_bytes"])
+        yield _counter(
+            "checkpoints_failed", "Checkpoints that could not be written.", node.saver.n_failed
+        )
+        yield _gauge("journal_bytes", "Write-ahead log on disk.", state["journal_bytes"])
         yield _by("strangers_refused", "Connections refused.", ["reason"],
                   [((reason,), n) for reason, n in state["strangers"].items()])  # fmt: skip
         if node.certificate.expires is not None:
-            yield _gauge("certificate_expires_timestamp_seconds", "When, since 1970.",
+            yield _gauge("certificate_expires_timestamp_seconds", "When it expires, since 1970.",
                          node.certificate.expires.timestamp())  # fmt: skip
         if node.protocol is not None:
             yield from _of_measures(state)
@@ -139,23 +141,25 @@ class _NodeCollector(Collector):
 def _of_measures(state: dict[str, Any]) -> Iterator[Metric]:
     said = {
         "mse": "Mean squared error so far, scaled.",
-        "mse_alone": "The same without neighbors.",
-        "mse_last_value": "Of the previous label.",
+        "mse_alone": "The same of a twin without neighbors.",
+        "mse_last_value": "The same for the previous label as the prediction.",
         "neighbor_gap": "Mean squared distance to the neighbors' predictions.",
     }
     for name, text in said.items():
         if state[name] is not None:
             yield _gauge(name, text, state[name])
-    yield _counter("rounds", "Steps, with those without a sample.", state["n_rounds"])
-    yield _counter("rounds_waited", "Ended by time-out.", state["n_waited"])
-    yield _counter("rounds_idle", "Without a sample.", state["n_idle"])
+    yield _counter("rounds", "Steps, including those without a sample.", state["n_rounds"])
+    yield _counter("rounds_waited", "Rounds that ended by time-out.", state["n_waited"])
+    yield _counter("rounds_idle", "Steps without a sample.", state["n_idle"])
     rows = [((each["peer"], each["reason"]), each["n"]) for each in state["refused"]]
-    yield _by("frames_refused", "Frames not heeded.", ["peer", "reason"], rows)
+    yield _by("frames_refused", "Frames of neighbors that were refused.", ["peer", "reason"], rows)
 
 
 def _of_edges(edges: dict[str, dict[str, Any]]) -> Iterator[Metric]:
     open_ = GaugeMetricFamily("domkl_edge_open", "1 while exchanging.", labels=["peer"])
-    silent = GaugeMetricFamily("domkl_edge_silent_seconds", "Not heard for.", labels=["peer"])
+    silent = GaugeMetricFamily(
+        "domkl_edge_silent_seconds", "Since it was last heard.", labels=["peer"]
+    )
     for peer, facts in edges.items():
         open_.add_metric([peer], int(facts["is_open"]))
         if facts["silent_seconds"] is not None:

@@ -16,7 +16,7 @@ import dataclasses
 import re
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -108,15 +108,24 @@ class Transport(ABC):
         Who may speak with this node, and where each listens.
     max_frame : int, default=16 MiB
         Bytes of the longest frame; checked on receipt before memory is allocated for it.
+    dials : collection of str, optional
+        The neighbors that this node dials, now or once listed; default those whose names sort
+        after its own. The other end of each such edge must not dial.
     """
 
     def __init__(
-        self, name: str, neighbors: Mapping[str, Address], *, max_frame: int = MAX_FRAME
+        self,
+        name: str,
+        neighbors: Mapping[str, Address],
+        *,
+        max_frame: int = MAX_FRAME,
+        dials: Collection[str] | None = None,
     ) -> None:
         if max_frame < 1:
             raise ParameterError(f"max_frame must be >= 1 byte, got {max_frame}")
         self.name = check_name(name)
         self.max_frame = max_frame
+        self._dials = None if dials is None else frozenset(dials)
         self.neighbors = self._checked(neighbors)
         self._traffic = {neighbor: Traffic() for neighbor in self.neighbors}
         self._up: set[str] = set()
@@ -182,6 +191,9 @@ class Transport(ABC):
         if self.name in neighbors:
             raise ParameterError(f"neighbors must not hold the node itself, got {self.name!r}")
         return {check_name(name): Address(*neighbors[name]) for name in sorted(neighbors)}
+
+    def _is_dialed(self, neighbor: str) -> bool:
+        return neighbor > self.name if self._dials is None else neighbor in self._dials
 
     def _mark(self, neighbor: str, is_up: bool, why: str) -> None:
         """Report that a neighbor is up or down, if that is news and the transport is open."""

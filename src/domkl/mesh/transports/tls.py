@@ -56,7 +56,7 @@ class Connection(asyncio.BufferedProtocol):
     Parameters
     ----------
     transport : TlsTransport
-        Is told what happens.
+        Its methods are called when something happens.
     expected : str or None
         The name that was dialed; None at the listening end.
     """
@@ -186,15 +186,12 @@ class TlsTransport(Transport):
 
     Parameters
     ----------
-    name, neighbors, max_frame
+    name, neighbors, max_frame, dials
         As in `Transport`.
     listen : Address or None
         Where to listen; None for a node that dials all its neighbors.
     certificates : Path
         Folder with `ca.pem`, `node.pem` and `node.key`.
-    dials : collection of str, optional
-        The neighbors that this node dials, now or once listed; default those whose names sort
-        after its own. The other end of each such edge must not dial.
     jitter : random.Random, optional
         Shortens waits before dialing by up to half, so that many nodes do not dial in step.
     handshake_seconds : float, default=5
@@ -216,13 +213,12 @@ class TlsTransport(Transport):
         handshake_seconds: float = 5.0,
         max_strangers: int = 16,
     ) -> None:
-        super().__init__(name, neighbors, max_frame=max_frame)
+        super().__init__(name, neighbors, max_frame=max_frame, dials=dials)
         if max_frame >= 2**32:
             raise ParameterError(f"max_frame must be < 2**32 bytes, got {max_frame}")
         self.certificates = certificates
         self.handshake_seconds, self.max_strangers = handshake_seconds, max_strangers
         self._listen = listen
-        self._dials = None if dials is None else frozenset(dials)
         self._jitter = jitter
         self._connections: dict[str, Connection] = {}
         self._dialers: dict[str, asyncio.Task[None]] = {}
@@ -254,7 +250,7 @@ class TlsTransport(Transport):
         self._server_context, self._client_context = contexts
 
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
-        """Listen, and dial."""
+        """Listen, and dial the neighbors."""
         self._open(on_frame, on_peer, on_refused)
         try:
             if self._listen is not None:
@@ -267,7 +263,7 @@ class TlsTransport(Transport):
         self._dial_all()
 
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
-        """Change who may speak; a neighbor with a new address is dialed there."""
+        """Replace the list of neighbors; a neighbor with a new address is dialed there."""
         old = self.neighbors
         self._list(neighbors)
         for name in old:
@@ -393,9 +389,6 @@ class TlsTransport(Transport):
             sock.close()
 
     # Dialing
-
-    def _is_dialed(self, name: str) -> bool:
-        return name > self.name if self._dials is None else name in self._dials
 
     def _dial_all(self) -> None:
         for name, address in self.neighbors.items():

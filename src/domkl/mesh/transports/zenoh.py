@@ -140,7 +140,7 @@ class ZenohTransport(Transport):
 
     Parameters
     ----------
-    name, neighbors, max_frame
+    name, neighbors, max_frame, dials
         As in `Transport`.
     listen : Address or None
         Where to listen; None for a node that dials all its neighbors, or has a router.
@@ -151,8 +151,6 @@ class ZenohTransport(Transport):
         The router to use; then the neighbors' addresses do not matter.
     router_name : str, default="router"
         The name in the router's certificate.
-    dials : collection of str, optional
-        As in `TlsTransport`.
     wait_before_drop : float, default=0.2
         Seconds that a frame may wait for its link before it is dropped.
     """
@@ -170,17 +168,16 @@ class ZenohTransport(Transport):
         max_frame: int = MAX_FRAME,
         wait_before_drop: float = 0.2,
     ) -> None:
-        super().__init__(name, neighbors, max_frame=max_frame)
+        super().__init__(name, neighbors, max_frame=max_frame, dials=dials)
         if wait_before_drop <= 0:
             raise ParameterError(f"wait_before_drop must be > 0 s, got {wait_before_drop}")
         check_certificate(certificates, name)
         self.certificates = certificates
         self._listen, self._router, self._router_name = listen, router, router_name
-        self._dials = None if dials is None else frozenset(dials)
         self._limits = {"wait_before_drop": wait_before_drop, "max_frame": max_frame}
         self._changing = asyncio.Lock()
         self._session: Session | None = None
-        self._falling: dict[str, asyncio.TimerHandle] = {}  # lost, but not told yet
+        self._falling: dict[str, asyncio.TimerHandle] = {}  # lost, but not reported yet
         self._forget()
 
     @classmethod
@@ -242,9 +239,6 @@ class ZenohTransport(Transport):
         return zenoh_config.peer(
             self.name, dialed, self.neighbors, self._listen, self.certificates, **self._limits
         )
-
-    def _is_dialed(self, name: str) -> bool:
-        return name > self.name if self._dials is None else name in self._dials
 
     def _forget(self) -> None:
         for timer in self._falling.values():
@@ -356,9 +350,9 @@ def run_router(
 class Session:
     """One opening of Zenoh; all but `send` and `open_patiently` may block, outside the loop."""
 
-    def __init__(self, owner: "ZenohTransport", inbox: Inbox) -> None:
-        self._owner, self.inbox = owner, inbox
-        self.name, self.neighbors = owner.name, tuple(owner.neighbors)
+    def __init__(self, transport: "ZenohTransport", inbox: Inbox) -> None:
+        self._transport, self.inbox = transport, inbox
+        self.name, self.neighbors = transport.name, tuple(transport.neighbors)
         self._outboxes: dict[str, Outbox] = {}
         self._declared: list[Any] = []  # Zenoh drops them when nothing refers to them
         self._zenoh: zenoh.Session | None = None
@@ -424,26 +418,26 @@ class Session:
             self._declared += [publisher, subscriber, matching]
             is_asked: Any = publisher.matching_status  # the stub says bool, which is wrong
             if is_asked.matching:
-                self.inbox.put(self._owner.asked, name, True)
+                self.inbox.put(self._transport.asked, name, True)
 
     def _on_sample(self, name: str) -> Callable[[zenoh.Sample], None]:
         def heard(sample: zenoh.Sample) -> None:
-            length, limit = len(sample.payload), self._owner.max_frame
+            length, limit = len(sample.payload), self._transport.max_frame
             if length > limit:
                 why = f"frame of {length} bytes, at most {limit} allowed"
-                self.inbox.put(self._owner.refused, name, why)
+                self.inbox.put(self._transport.refused, name, why)
             else:
                 frame = sample.payload.to_bytes()
-                self.inbox.put(self._owner.framed, name, frame, size=length)
+                self.inbox.put(self._transport.framed, name, frame, size=length)
 
         return heard
 
     def _on_matching(self, name: str) -> Callable[[zenoh.MatchingStatus], None]:
-        return lambda status: self.inbox.put(self._owner.asked, name, status.matching)
+        return lambda status: self.inbox.put(self._transport.asked, name, status.matching)
 
     def _on_link(self, event: zenoh.LinkEvent) -> None:
         name = event.link.auth_identifier or "unknown"
-        self.inbox.put(self._owner.linked, name, event.kind == zenoh.SampleKind.PUT)
+        self.inbox.put(self._transport.linked, name, event.kind == zenoh.SampleKind.PUT)
 
 
 def open_zenoh(config: Mapping[str, Any]) -> zenoh.Session:

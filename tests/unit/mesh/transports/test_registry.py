@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from mesh_node import mesh_config, solo_config
 
+from domkl.cli.main import main
 from domkl.errors import ParameterError
+from domkl.mesh.config.file import config_of
 from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.config.text import as_text
 from domkl.mesh.node.folder import open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address, Endpoint
@@ -49,6 +52,18 @@ def test_a_router_is_for_those_that_can_use_one(folder):
     assert callable(TRANSPORTS["zenoh"].run_router)
     with pytest.raises(ParameterError, match="one that uses a router, got tls"):
         _ = TRANSPORTS["tls"].run_router
+
+
+def test_an_entry_is_all_that_a_new_transport_needs(folder, monkeypatch, capsys):
+    """Besides its module: mesh files, the command line and nodes read the table."""
+    entry = registry.Entry("copy", "domkl.mesh.transports.tls:TlsTransport", "cryptography", "mesh")
+    monkeypatch.setitem(TRANSPORTS, "copy", entry)
+    config = solo_config(transport="copy")
+    assert config_of(tomllib.loads(as_text(config))) == config
+    assert registry.make(config.transport, folder.endpoint).name == "a"
+    with pytest.raises(SystemExit):
+        main(["mesh", "init", "--help"])
+    assert "--transport {tls,zenoh,copy}" in capsys.readouterr().out
 
 
 def test_an_unknown_name_lists_the_known_ones(folder):
