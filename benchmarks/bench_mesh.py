@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from domkl.mesh.transports.registry import TRANSPORTS
+
 N_LEARNERS, N_WARM, N_ROUNDS, N_INPUTS = 10, 20, 300, 5
 N_ROWS = N_WARM + N_ROUNDS + 40  # whoever is through goes on, so that nobody waits for it
 NAMES = [f"n{k}" for k in range(N_LEARNERS)]
@@ -200,7 +202,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--algorithm", default="domkrls")
     parser.add_argument("--dtype", default="float64")
-    parser.add_argument("--transport", action="append", choices=["tls", "zenoh"])
+    parser.add_argument("--transport", action="append", choices=[*TRANSPORTS])
     parser.add_argument("--child", nargs=2, metavar=("ROLE", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -210,7 +212,7 @@ def main() -> None:
     print(f"{args.algorithm}, {args.dtype}; ms a round (processor ms a round and process)")
     heads = " ".join(f"{role:>16}" for role in ("bare", "arithmetic", "both", "mesh"))
     print(f"{'':8} {heads} {'to both':>8} {'to sum':>8}")
-    for transport in args.transport or ["tls", "zenoh"]:
+    for transport in args.transport or TRANSPORTS:
         ratios = []
         for repetition in range(args.repetitions):
             with tempfile.TemporaryDirectory() as name:
