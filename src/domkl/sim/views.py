@@ -16,7 +16,7 @@ from domkl.core.exchange import DELIVERIES, Wires
 from domkl.core.jit import compiled_as, sweep
 from domkl.core.vectors import copied
 from domkl.sim.shared import hear_field, total_field
-from domkl.typing import Ints
+from domkl.typing import Floats, Ints
 
 
 def _written(function: Callable[..., Any], arguments: str) -> Callable[..., Any]:

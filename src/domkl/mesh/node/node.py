@@ -19,7 +19,6 @@ import logging
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 

@@ -25,26 +25,6 @@ def offer_of(learner, message, degree=1):
     return layout.unpack(layout.pack(message, 0, degree))
 
 
-@pytest.mark.parametrize("how", ["sum", "gap", "metropolis"])
-def test_neighbors_are_heard_by_each_way_of_an_exchange(how):
-    own, values = np.array([[1.0, 2.0]]), np.array([[3.0, 5.0], [4.0, 0.0]])
-    weight, out = np.array([0.25, 0.5]), np.empty_like(own)
-    deliver(how, out, values, own, np.array([0, 2]), np.arange(2), weight, 1)
-    expected = {
-        "sum": values.sum(axis=0),
-        "gap": (values - own).sum(axis=0),
-        "metropolis": own[0] + weight @ (values - own),
-    }
-    np.testing.assert_allclose(out[0], expected[how])
-
-
-def test_a_server_hears_the_sum_over_its_learners():
-    values = np.array([[1.0], [2.0], [4.0], [8.0]])
-    out, none = np.empty_like(values), np.empty(0, dtype=np.int64)
-    deliver("total", out, values, values, none, none, np.empty(0), 2)
-    np.testing.assert_array_equal(out[:, 0], [3, 3, 12, 12])
-
-
 @pytest.mark.parametrize("name", DRAWN)
 def test_without_neighbors_a_learner_is_a_simulated_one_without_edges(model_of, name):
     model = model_of(algorithm_of(name))
