@@ -3,7 +3,9 @@
 import contextlib
 import io
 import json
+import runpy
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -230,3 +232,34 @@ def test_an_array_header_that_does_not_end_is_refused(tmp_path, header):
         file.writestr("header.npy", array)
     with pytest.raises(domkl.DataError, match="must hold a learner"):
         domkl.Learner.load(path)
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "estimators"
+WRITTEN = runpy.run_path(str(GOLDEN / "write.py"))
+
+
+@pytest.mark.parametrize("name", json.loads((GOLDEN / "expected.json").read_text()))
+def test_files_of_version_0_1_load(name):
+    kinds = {
+        "learner": Learner,
+        "early": Learner,
+        "sklearn-regressor": sklearn.OnlineKernelRegressor,
+        "sklearn-classifier": sklearn.OnlineKernelClassifier,
+        "river-regressor": river.OnlineKernelRegressor,
+        "river-classifier": river.OnlineKernelClassifier,
+    }
+    expected = json.loads((GOLDEN / "expected.json").read_text())[name]
+    found = WRITTEN["predictions"](kinds[name].load(GOLDEN / f"{name}.npz"))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_the_files_are_what_is_written_today(tmp_path):
+    """Byte for byte but for the last digits of what was learned: names, shapes and headers."""
+    for name, model in WRITTEN["models"]():
+        model.save(tmp_path / f"{name}.npz")
+        with np.load(tmp_path / f"{name}.npz") as ours, np.load(GOLDEN / f"{name}.npz") as theirs:
+            assert ours.files == theirs.files
+            assert ours["header"].tobytes() == theirs["header"].tobytes()
+            for field in ours.files:
+                assert ours[field].dtype == theirs[field].dtype
+                np.testing.assert_allclose(ours[field], theirs[field], rtol=1e-6, atol=1e-9)
