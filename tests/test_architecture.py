@@ -11,7 +11,7 @@ import domkl
 
 SOURCE = Path(domkl.__file__).parent
 LEVEL = {
-    "errors": 0, "typing": 0, "rng": 0, "checks": 0, "storage": 0,
+    "errors": 0, "options": 0, "typing": 0, "rng": 0, "checks": 0, "storage": 0,
     "core": 1, "graphs": 1, "data": 1, "metrics": 1,
     "algorithms": 2,
     "sim": 3, "mesh": 3,

@@ -9,8 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from domkl.data.catalog import DATASETS
-from domkl.data.records import DataSet, Edition, Origin
+from domkl.data.catalog import DATASETS, DataSet, Edition, Origin
 
 TABLE = b"a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n"
 PADDING = random.Random(7).randbytes(300_000)  # so that a body takes several reads

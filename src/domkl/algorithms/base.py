@@ -36,6 +36,7 @@ from domkl.core.exchange import Delivery
 from domkl.core.jit import Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Loss
+from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
 
 
@@ -184,6 +185,10 @@ class Algorithm(Parameters, ABC):
 
     def replaced(self, **given: Any) -> "Algorithm":
         """Give the same algorithm with some parameters set."""
+        if not hasattr(self, "__dataclass_fields__"):
+            raise ParameterError(
+                f"{type(self).__name__} must be a dataclass, so that its parameters can be set"
+            )
         made: Algorithm = replace(self, **given)  # type: ignore[type-var]
         return made
 

@@ -33,7 +33,12 @@ class Entry:
 
     def make(self) -> "Algorithm":
         """With its defaults."""
-        made = self.kind()
+        try:
+            made = self.kind()
+        except TypeError as error:
+            raise ParameterError(
+                f"algorithm must have a default for every parameter, got {self.home!r}: {error}"
+            ) from None
         if not self.is_alone:
             return made
         from domkl.algorithms.baselines import Alone
@@ -106,10 +111,11 @@ def _imported(home: str) -> "type[Algorithm]":
     module, _, attribute = home.partition(":")
     try:
         kind: Any = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the user's module raises
         raise ParameterError(
-            f"algorithm must be a class that can be imported, got {home!r}: {error}"
-        ) from None
+            f"algorithm must be a class that can be imported, got {home!r}:"
+            f" {type(error).__name__}: {error}"
+        ) from error
     if not (isinstance(kind, type) and issubclass(kind, Algorithm)):
         raise ParameterError(f"algorithm must be a subclass of domkl.Algorithm, got {home!r}")
     return kind

@@ -1,39 +1,45 @@
-"""`domkl data`: the sets of the paper: what they are, where they lie, whether they are whole."""
+"""`domkl data`: list, show, verify and fetch the data sets of the catalog."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.source import SET_NAMES
+from domkl.cli.progress import Bar
+from domkl.data.catalog import DATASETS, DataSet, Edition, find
 from domkl.errors import DataError, ParameterError
 
 if TYPE_CHECKING:
-    from domkl.data.download import Progress
-    from domkl.data.fetch import Fetched
-    from domkl.data.records import DataSet
+    from domkl.data.cache import Fetched
 
 SUMMARY = "list, show, verify and fetch the data sets of the paper"
 DESCRIPTION = """\
-The data sets of the paper. Traffic and temperature ship with domkl; the files of the others are
-looked for in --data-dir or else the folder named by DOMKL_DATA, then in the user's cache, which
-`domkl data fetch` fills from the UCI repository.
+The data sets of the paper. Traffic and temperature ship with domkl. The files of the others are
+looked for in --data-dir or, without it, in the folder named by DOMKL_DATA, and then in the user's
+cache, which `domkl data fetch` fills from the UCI repository.
 """
 _ABOUT = {
-    "list": ("the sets, and where their files are", "List the sets, and where their files are."),
-    "show": ("all that is known of a set", "Show all that the catalog knows of a set."),
+    "list": (
+        "list the data sets and where their files are",
+        "List the data sets and where their files are.",
+    ),
+    "show": (
+        "show the catalog's record of a data set",
+        "Show the catalog's record of a data set.",
+    ),
     "verify": (
-        "check the files that are there",
-        "Check the files that are there: checksum, columns, rows, numbers, the target's range.\n"
-        "Without names, all sets; a set that is missing then fails nothing.",
+        "check the files that are present",
+        "Check the files that are present: checksum, columns, rows, numbers, the target's range.\n"
+        "Without names, check all data sets; a missing file is then not a failure.",
     ),
     "fetch": (
-        "download sets into the cache",
-        "Download sets from the UCI repository into the cache, check them and keep them.\n"
-        "A download that was interrupted goes on where it stopped.",
+        "download data sets into the cache",
+        "Download data sets from the UCI repository, check them and store them in the cache.\n"
+        "An interrupted download is resumed where it stopped.",
     ),
 }
 
@@ -50,19 +56,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         made[name].set_defaults(action=_ACTIONS[name])
-    of_sets = f"of {', '.join(SET_NAMES)}"
-    made["show"].add_argument("name", metavar="NAME", choices=SET_NAMES, help=of_sets)
+    one_of = f"one of {', '.join(DATASETS)}"
+    made["show"].add_argument("name", metavar="NAME", choices=tuple(DATASETS), help=one_of)
     for name in ("verify", "fetch"):
-        made[name].add_argument("names", metavar="NAME", nargs="*", help=of_sets)
-    made["fetch"].add_argument("--all", action="store_true", help="all sets that do not ship")
+        made[name].add_argument("names", metavar="NAME", nargs="*", help=one_of)
+    made["fetch"].add_argument(
+        "--all", action="store_true", help="fetch all data sets that do not ship with domkl"
+    )
     made["fetch"].add_argument(
         "--from",
         metavar="SOURCE",
         dest="source",
-        help="archive or table that you have, or another http(s) address",
+        help="a local archive or table, or another http(s) address",
     )
     for name in ("list", "verify"):
-        made[name].add_argument("--data-dir", metavar="DIR", help="look here, then in the cache")
+        made[name].add_argument(
+            "--data-dir", metavar="DIR", help="look here first, then in the cache"
+        )
     for command in made.values():
         command.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -73,8 +83,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from domkl.data.catalog import DATASETS
-    from domkl.data.store import locate
+    from domkl.data.cache import locate
 
     rows = []
     for name, data in DATASETS.items():
@@ -97,16 +106,14 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _edition_of(data: "DataSet", path: Any) -> Any:
-    """The edition that a path is named after, or the first."""
+def _edition_of(data: DataSet, path: Path | None) -> Edition:
+    """The edition that has the name of this file, or else the first edition."""
     name = "" if path is None else path.name.removesuffix(".gz")
     return next((e for e in data.editions if e.file == name), data.editions[0])
 
 
 def _show(args: argparse.Namespace) -> int:
-    from domkl.data.catalog import DATASETS
-
-    data = DATASETS[args.name]
+    data = find(args.name)
     if args.json:
         record = asdict(data)
         record["origin"] = {**data.origin._asdict(), "page": data.origin.page}
@@ -119,8 +126,8 @@ def _show(args: argparse.Namespace) -> int:
     return 0
 
 
-def _lines(data: "DataSet") -> Iterator[tuple[str, Any]]:
-    """The record of a set, as names and values."""
+def _lines(data: DataSet) -> Iterator[tuple[str, Any]]:
+    """The record of a data set, as names and values."""
     origin = data.origin
     yield from {
         "name": data.name, "title": data.title, "task": data.task,
@@ -155,10 +162,10 @@ def _verify(args: argparse.Namespace) -> int:
     return 3 if any(row["state"] == "failed" for row in rows) else 0
 
 
-def _verdicts(data: "DataSet", args: argparse.Namespace) -> list[dict[str, Any]]:
-    """What was found of each of the set's files."""
-    from domkl.data.content import check_content
-    from domkl.data.store import candidates, read, read_path
+def _verdicts(data: DataSet, args: argparse.Namespace) -> list[dict[str, Any]]:
+    """The outcome of the checks for each file of a data set."""
+    from domkl.data.cache import candidates, read, read_path
+    from domkl.data.tables import check_content
 
     rows: list[dict[str, Any]] = []
     for path in [None] if data.is_shipped else list(candidates(data, args.data_dir)):
@@ -174,14 +181,14 @@ def _verdicts(data: "DataSet", args: argparse.Namespace) -> list[dict[str, Any]]
     return rows
 
 
-def _absent(data: "DataSet", is_wanted: bool) -> dict[str, Any]:
+def _absent(data: DataSet, is_wanted: bool) -> dict[str, Any]:
     state = "failed" if is_wanted else "missing"
     found = f"no file; domkl data fetch {data.name} brings it"
     return {"name": data.name, "path": None, "state": state, "found": found}
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    from domkl.data.fetch import cached, fetch
+    from domkl.data.cache import cached, fetch
 
     if bool(args.names) == args.all:
         raise ParameterError("fetch takes names of data sets or --all")
@@ -196,8 +203,8 @@ def _fetch(args: argparse.Namespace) -> int:
         try:
             kept = cached(data) if args.source is None else None
             if kept is None:
-                with _progress(data.name, args.interrupts) as progress:
-                    kept = fetch(data, args.source, progress)
+                with Bar(args.interrupts, of_bytes=True) as bar:
+                    kept = fetch(data, args.source, partial(bar.update, data.name))
             fetched.append({**kept._asdict(), "path": str(kept.path)})
             _say(kept, args.json)
         except DataError as error:
@@ -213,44 +220,8 @@ def _say(kept: "Fetched", as_json: bool) -> None:
         print(f"{kept.name:13}{kept.path}: {', '.join(kept.checked)}")
 
 
-def _chosen(names: list[str], is_all: bool) -> "list[DataSet]":
-    from domkl.data.catalog import DATASETS
-    from domkl.data.records import data_set
-
-    return [data_set(name, DATASETS) for name in (DATASETS if is_all else dict.fromkeys(names))]
-
-
-@contextmanager
-def _progress(name: str, interrupts: Any) -> "Iterator[Progress]":
-    """A bar of bytes on standard error, from the first byte on."""
-    from tqdm import tqdm
-
-    bars: list[Any] = []
-
-    def update(done: int, total: int | None) -> None:
-        interrupts.check()
-        if not bars:
-            every = 0.2 if sys.stderr.isatty() else 5.0
-            bars.append(
-                tqdm(
-                    desc=name,
-                    initial=done,
-                    total=total,
-                    unit="B",
-                    unit_scale=True,
-                    mininterval=every,
-                    file=sys.stderr,
-                    leave=False,
-                    dynamic_ncols=True,
-                )
-            )
-        bars[0].update(done - bars[0].n)
-
-    try:
-        yield update
-    finally:
-        for bar in bars:
-            bar.close()
+def _chosen(names: list[str], is_all: bool) -> list[DataSet]:
+    return [find(name) for name in (DATASETS if is_all else dict.fromkeys(names))]
 
 
 _ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -1,7 +1,7 @@
 """Ctrl-C as an exception and as a flag.
 
-An exception alone can get lost: raised inside an import lock or a callback, Python prints it and
-goes on. The flag stays, and is asked for wherever results would be reported or written.
+An exception alone can get lost: if it is raised inside an import lock or a callback, Python prints
+it and continues. The flag stays set, and is checked before results are reported or written.
 """
 
 import signal
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Interrupts:
-    """Remember SIGINT while this is entered."""
+    """A context in which SIGINT sets a flag and raises KeyboardInterrupt."""
 
     def __init__(self) -> None:
         self.is_set = False
@@ -35,13 +35,13 @@ class Interrupts:
             signal.signal(signal.SIGINT, self._previous)
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if there was one."""
+        """Raise KeyboardInterrupt if there was an interrupt."""
         if self.is_set:
             raise KeyboardInterrupt
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Only remember an interrupt meanwhile: what stands here is done whole."""
+        """A block that is not interrupted: SIGINT only sets the flag."""
         self._is_held = True
         try:
             yield

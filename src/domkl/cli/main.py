@@ -1,10 +1,11 @@
-"""`domkl`: find the command, run it, and turn every expected failure into one line and a code.
+"""`domkl`: find the command, run it, and report an expected error in one line with an exit code.
 
 Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 1 a claim failed,
 2 usage, 3 data, 4 mesh or workers, 130 interrupted.
 """
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
@@ -48,8 +49,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
     args = parser().parse_args(argv)
-    if not {"", str(Path.cwd())} & set(sys.path):
-        sys.path.append(str(Path.cwd()))  # where module:Name of a user's own algorithm is found
+    _import_from_current_folder()
     with Interrupts() as interrupts:
         args.interrupts = interrupts
         try:
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         except (Exception, KeyboardInterrupt) as error:
-            # once interrupted, whatever else went wrong is a consequence
+            # after an interrupt, any other error is a consequence of it
             if interrupts.is_set or isinstance(error, KeyboardInterrupt):
                 print("interrupted", file=sys.stderr)
                 return 130
@@ -71,16 +71,27 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 4 if is_failure else 3 if isinstance(error, DataError) else 2
 
 
+def _import_from_current_folder() -> None:
+    """Let ``module:Name`` find a file in the current folder, here and in worker processes.
+
+    The folder comes last, so that no file in it takes the place of an installed module.
+    """
+    with contextlib.suppress(FileNotFoundError):  # the folder was removed
+        folder = str(Path.cwd())
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+
 def entry() -> None:
-    """Be the process: run `main` and leave, at once when interrupted."""
+    """Run `main` as the whole process; exit at once after an interrupt."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a plus-minus
     code = main()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the code is settled
-    if code == 130:  # threads may still compile; they hold nothing that must be kept
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the exit code is decided
+    if code == 130:  # do not wait for threads that may still be compiling
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)

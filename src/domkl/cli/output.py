@@ -1,5 +1,6 @@
-"""A folder for results: new names each run, whole files or none."""
+"""The folder of results: new names in each run, complete files or none; and shared options."""
 
+import argparse
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -7,6 +8,37 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from domkl.errors import ParameterError
+from domkl.options import DTYPES
+
+
+def add_out_argument(parser: "argparse._ActionsContainer") -> None:
+    """Declare ``--out``, the folder that every command that computes writes into."""
+    parser.add_argument(
+        "--out", metavar="DIR", default="domkl-out", help="output folder (default: domkl-out)"
+    )
+
+
+def add_run_arguments(parser: "argparse._ActionsContainer") -> None:
+    """Declare the options that every simulation has."""
+    parser.add_argument(
+        "--seed", metavar="S", type=int, default=1, help="of all random draws (default: 1)"
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=int,
+        help="cores to use (default: all); results do not depend on it",
+    )
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="float64", help="precision (default: float64)"
+    )
+
+
+def out_folder(args: argparse.Namespace) -> Path:
+    """The folder that ``--out`` names."""
+    if not args.out:
+        raise ParameterError("out must name a folder, got ''")
+    return Path(args.out)
 
 
 class Outbox:
@@ -18,12 +50,12 @@ class Outbox:
         self._suffixes: list[str] = []
 
     def add(self, suffix: str, write: Callable[[Path], None]) -> None:
-        """Let ``write`` make the file that will end in this suffix."""
+        """Write the file with this suffix by calling ``write`` with its temporary path."""
         write(self.draft / f"file{suffix}")
         self._suffixes.append(suffix)
 
     def publish(self, stem: str) -> list[Path]:
-        """Give all files the next free number: stem-001.json and so on, never over older ones."""
+        """Move all files to the next free number, as in stem-001.json; never overwrite any."""
         number = 1
         while True:
             paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
@@ -32,7 +64,7 @@ class Outbox:
             number += 1
 
     def _take(self, paths: list[Path]) -> bool:
-        """Link every draft to its name; give all names back if one is taken or cannot be had."""
+        """Move every draft to its path, or none if one of the paths is taken."""
         taken: list[Path] = []
         try:
             for suffix, path in zip(self._suffixes, paths, strict=True):
@@ -47,9 +79,9 @@ class Outbox:
 
 
 def _moved(draft: Path, path: Path) -> bool:
-    """Give a draft its name unless somebody else was faster."""
+    """Move a draft to its path, unless another process has taken that path."""
     try:
-        path.hardlink_to(draft)  # unlike a rename, never over a file
+        path.hardlink_to(draft)  # unlike a rename, this never replaces a file
     except FileExistsError:
         return False
     except OSError:  # a file system without links
@@ -69,7 +101,7 @@ class Draft:
         self._parent, self._stem = parent, stem
 
     def publish(self) -> Path:
-        """Give it the next free number: stem-001 and so on, never over an older one."""
+        """Move it to the next free number: stem-001 and so on; never replace a folder."""
         number = 1
         while True:
             path = self._parent / f"{self._stem}-{number:03d}"
@@ -79,13 +111,13 @@ class Draft:
             except FileExistsError:
                 number += 1
         self.folder.chmod(path.stat().st_mode)
-        self.folder.replace(path)  # an empty folder may be replaced, at once
+        self.folder.replace(path)  # atomic: the empty folder just made is replaced
         return path
 
 
 @contextmanager
 def new_folder(parent: Path, stem: str) -> Iterator[Draft]:
-    """A folder to be filled and published; gone without a trace otherwise."""
+    """A folder to fill and publish; it is removed if it is not published."""
     with outbox(parent) as box:
         folder = box.draft / stem
         folder.mkdir()
@@ -94,7 +126,7 @@ def new_folder(parent: Path, stem: str) -> Iterator[Draft]:
 
 @contextmanager
 def outbox(folder: Path) -> Iterator[Outbox]:
-    """Make sure of the folder now, before any work; leave no trace of it if the work fails."""
+    """Create the folder before any work is done; remove it again if the work fails."""
     made: list[Path] = []
     try:
         made = [p for p in (folder, *folder.parents) if not p.exists()]
@@ -113,7 +145,7 @@ def outbox(folder: Path) -> Iterator[Outbox]:
 
 
 def remove_empty(folders: list[Path]) -> None:
-    """Remove those of the folders that hold nothing."""
+    """Remove those of the folders that are empty."""
     for path in folders:
         if path.is_dir() and not any(path.iterdir()):
             path.rmdir()

@@ -1,4 +1,4 @@
-"""`domkl reproduce`: the paper's table, figures and claims, ours beside theirs."""
+"""`domkl reproduce`: the paper's table, figures and claims, our numbers beside the printed ones."""
 
 import argparse
 import json
@@ -6,60 +6,57 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.output import new_folder, remove_empty
+from domkl.cli.output import (
+    add_out_argument,
+    add_run_arguments,
+    new_folder,
+    out_folder,
+    remove_empty,
+)
 from domkl.cli.progress import Bar
 from domkl.errors import ParameterError
+from domkl.experiments.reproduce import PARTS
 
 if TYPE_CHECKING:
-    from domkl.experiments.reproduce.lab import Lab
+    from domkl.experiments.reproduce.session import Session
 
-SUMMARY = "do the paper's experiments again and judge its claims"
+SUMMARY = "repeat the paper's experiments and check its claims"
 DESCRIPTION = """\
-Do the experiments of the paper again, ours beside the printed numbers, and judge its claims.
+Repeat the experiments of the paper, show our numbers beside the printed ones, and check its claims.
 
-  table-1    MSE and CV for six settings of rho and eta_g
-  figure-1   MSE(t) and CV(t) on six data sets
-  figure-2   MSE and CV against the size of the network
-  theorems   both regrets against the square root of T, Lemma 3, assumption (a4)
-  claims     every claim of the paper: the above and what the text says besides
-  beyond     simpler methods on the same axes; River's models where River is installed
-  all        everything
+{parts}
 
 Writes a folder with report.html (self-contained), results.json and figures as SVG and PNG.
-Finished pieces of work are kept in DIR/units, so a run that was stopped goes on where it was,
-and one piece is never computed twice. Data sets that are missing are named, and what needs them
-is marked as not checked; `domkl data list` shows which are there.
+The results of finished tasks are stored in DIR/units, so that a run that was stopped continues
+where it was, and no task is done twice. Missing data sets are named, and claims that need them are
+marked as not checked; `domkl data list` shows which data sets are there.
 
   domkl reproduce all --data-dir FOLDER
   domkl reproduce claims --quick
-"""
-PART_NAMES = ("table-1", "figure-1", "figure-2", "theorems", "claims", "beyond", "all")
+""".format(parts="\n".join(f"  {name:10} {part.summary}" for name, part in PARTS.items()))
 TRIALS, QUICK_TRIALS = 500, 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("part", metavar="PART", choices=PART_NAMES, help="one of those above")
+    parser.add_argument("part", metavar="PART", choices=tuple(PARTS), help="one of the above")
     parser.add_argument(
-        "--trials", metavar="N", type=int, help=f"an even number (default: {TRIALS})"
+        "--trials",
+        metavar="N",
+        type=int,
+        help=f"number of trials, an even number (default: {TRIALS})",
     )
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_TRIALS} trials, fewer models and horizons"
     )
-    parser.add_argument("--seed", metavar="S", type=int, default=1, help="default: 1")
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
-    parser.add_argument(
-        "--threads", metavar="N", type=int, help="cores to use (default: all); results are equal"
-    )
+    add_run_arguments(parser)
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
         type=Path,
         help="folder with the data sets (default: $DOMKL_DATA, then the cache)",
     )
-    parser.add_argument(
-        "--out", metavar="DIR", default="domkl-out", help="folder (default: domkl-out)"
-    )
+    add_out_argument(parser)
     parser.add_argument("--json", action="store_true", help="print results.json")
     parser.add_argument(
         "--strict", action="store_true", help="exit with 1 if a claim of the paper does not hold"
@@ -67,18 +64,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it."""
+    """Run a part of the reproduction."""
     from domkl.experiments.reproduce.page import claims_of, failed, tally
     from domkl.experiments.reproduce.run import reproduce, write
 
-    lab, out = _lab(args), Path(args.out)
+    out = out_folder(args)
+    session = _session(args, out)
     try:
         with Bar(args.interrupts) as bar:
-            document = reproduce(lab, args.part, _command(args), bar.update)
+            document = reproduce(session, args.part, _command(args), bar.update)
     except BaseException:
-        remove_empty([lab.store.folder, out])
+        remove_empty([session.store.folder, out])
         raise
-    for name, why in lab.missing.items():
+    for name, why in session.missing.items():
         print(f"{name} is missing: {why}", file=sys.stderr)
     text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     with new_folder(out, "reproduce") as draft:
@@ -93,13 +91,11 @@ def run(args: argparse.Namespace) -> int:
     return int(args.strict and bool(failed(document)))
 
 
-def _lab(args: argparse.Namespace) -> "Lab":
+def _session(args: argparse.Namespace, out: Path) -> "Session":
     from domkl.experiments.compare import Setting
-    from domkl.experiments.reproduce.lab import Lab
+    from domkl.experiments.reproduce.session import Session
     from domkl.experiments.store import Store
 
-    if not args.out:
-        raise ParameterError("out must name a folder, got ''")
     if args.trials is not None and args.quick:
         raise ParameterError("--trials and --quick exclude each other")
     n_trials = QUICK_TRIALS if args.quick else TRIALS if args.trials is None else args.trials
@@ -108,7 +104,7 @@ def _lab(args: argparse.Namespace) -> "Lab":
             f"trials must be an even number, half for each bandwidth of Figure 1, got {n_trials}"
         )
     setting = Setting(n_trials=n_trials, seed=args.seed, dtype=args.dtype, threads=args.threads)
-    return Lab(setting, Store(Path(args.out) / "units"), args.data_dir, args.quick)
+    return Session(setting, Store(out / "units"), args.data_dir, args.quick)
 
 
 def _command(args: argparse.Namespace) -> str:

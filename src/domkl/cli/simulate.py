@@ -1,4 +1,4 @@
-"""`domkl simulate`: all algorithms side by side on a stream, with a table, curves and data."""
+"""`domkl simulate`: compare algorithms on a stream; write a table, curves and data."""
 
 import argparse
 import json
@@ -6,67 +6,80 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.algorithms.registry import ALGORITHMS
+from domkl.algorithms.registry import ALGORITHMS, find
+from domkl.cli.output import add_out_argument, add_run_arguments, out_folder, outbox
 from domkl.cli.progress import Bar, note_after
-from domkl.cli.source import PARTITION_NAMES, add_data_arguments, read_named
+from domkl.data.catalog import DATASETS
 from domkl.errors import ParameterError
+from domkl.options import MISSING, PARTITIONS, RULES, SCALES
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
+    from domkl.data.sets import Prepared
     from domkl.experiments.compare import Outcome, Progress, Setting
-    from domkl.experiments.source import Source
 
-SUMMARY = "run the learners on a stream and compare them"
+SUMMARY = "run algorithms on a stream of samples and compare them"
 DESCRIPTION = """\
-Run the learners of the paper, our own (domkrls) and three baselines, on a network with real or
-your own data.
+Run the algorithms of the paper, domkrls, three baselines and algorithms of your own on a network
+of learners, with a data set of the paper or with your own data.
 
-Without options: the paper's Traffic series, AR(5), ten learners, connection probability 0.25,
-all algorithms, 20 trials. Prints a table of final MSE and CV (means over trials, in the scaled
-units) and writes the curves as PNG and CSV and the results as JSON.
+Without options: the paper's Traffic series, AR(5), ten learners, connection probability 0.25, all
+algorithms, 20 trials. Prints a table of the final MSE and CV (means over trials, in the scaled
+units), and writes the curves as PNG and CSV and the results as JSON.
 
   domkl simulate
   domkl simulate --data temperature --algorithm domkl --algorithm last-value
   domkl simulate --csv table.csv --target price
   domkl simulate --csv log.csv --series load --lags 24 --learners 4
+  domkl simulate --algorithm my_file:MyAlgorithm --algorithm domkl
 """
-NAMES = tuple(ALGORITHMS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    add_data_arguments(parser)
+    _add_data_arguments(parser)
     network = parser.add_argument_group("network and trials")
-    network.add_argument("--learners", metavar="K", type=int, default=10, help="default: 10")
     network.add_argument(
-        "--connect", metavar="A", type=float, default=0.25, help="probability of an edge (0.25)"
+        "--learners", metavar="K", type=int, default=10, help="number of learners (default: 10)"
+    )
+    network.add_argument(
+        "--connect",
+        metavar="A",
+        type=float,
+        default=0.25,
+        help="probability of an edge between two learners (default: 0.25)",
     )
     network.add_argument(
         "--partition",
-        choices=PARTITION_NAMES,
+        choices=PARTITIONS,
         default="interleaved",
         help="how samples are dealt to learners (default: interleaved)",
     )
-    network.add_argument("--trials", metavar="N", type=int, default=20, help="default: 20")
-    network.add_argument("--seed", metavar="S", type=int, default=1, help="default: 1")
     network.add_argument(
-        "--threads", metavar="N", type=int, help="cores to use (default: all); results are equal"
+        "--trials", metavar="N", type=int, default=20, help="number of trials (default: 20)"
     )
-    network.add_argument("--dtype", choices=("float64", "float32"), default="float64")
+    add_run_arguments(network)
     learner = parser.add_argument_group("algorithms")
     learner.add_argument(
         "--algorithm",
         metavar="NAME",
         action="append",
-        choices=NAMES,
-        help=f"repeatable; default: all of {', '.join(NAMES)}",
+        help=f"repeatable; one of {', '.join(ALGORITHMS)}, or module:Name for a class of your own"
+        " (default: all of the named ones)",
     )
-    learner.add_argument("--rho", metavar="R", type=float, help="of the ADMM ones (2)")
-    learner.add_argument("--eta-l", metavar="E", type=float, help="of the ADMM ones (0.2)")
-    learner.add_argument("--eta-g", metavar="G", type=float, help="of the Hedge (10)")
-    learner.add_argument("--step", metavar="S", type=float, help="of the gradient ones (0.5)")
+    learner.add_argument("--rho", metavar="R", type=float, help="ADMM algorithms (default: 2)")
+    learner.add_argument("--eta-l", metavar="E", type=float, help="ADMM algorithms (default: 0.2)")
     learner.add_argument(
-        "--forget", metavar="F", type=float, help="of domkrls, below 1 to follow drift (1)"
+        "--eta-g", metavar="G", type=float, help="temperature of the Hedge (default: 10)"
+    )
+    learner.add_argument(
+        "--step", metavar="S", type=float, help="gradient algorithms (default: 0.5)"
+    )
+    learner.add_argument(
+        "--forget",
+        metavar="F",
+        type=float,
+        help="domkrls; below 1, older samples count less (default: 1)",
     )
     learner.add_argument(
         "--bandwidth",
@@ -75,39 +88,93 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sigma^2 of dokl and rff-dokl (default: 1e-3 in half of the trials, 1e3 in the rest)",
     )
     learner.add_argument(
-        "--frequencies", metavar="M", type=int, default=50, help="per kernel (default: 50)"
+        "--frequencies",
+        metavar="M",
+        type=int,
+        default=50,
+        help="random frequencies per kernel (default: 50)",
     )
     output = parser.add_argument_group("output")
-    output.add_argument(
-        "--out", metavar="DIR", default="domkl-out", help="folder (default: domkl-out)"
-    )
+    add_out_argument(output)
     output.add_argument("--json", action="store_true", help="print the results as one JSON object")
+
+
+def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that name the data; they are the fields of `DataOptions`."""
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "--data",
+        metavar="NAME",
+        choices=tuple(DATASETS),
+        help=f"a data set of the paper: {', '.join(DATASETS)} (default: traffic)",
+    )
+    data.add_argument(
+        "--data-dir",
+        metavar="DIR",
+        help="folder with its file (default: $DOMKL_DATA, then the cache)",
+    )
+    data.add_argument(
+        "--rule",
+        choices=RULES,
+        default="paper",
+        help="of a data set: the rows that the authors used, or all complete ones (default: paper)",
+    )
+    data.add_argument("--csv", metavar="FILE", type=Path, help="a CSV file with a header, or .gz")
+    data.add_argument("--target", metavar="COLUMN", help="the column of a table to predict")
+    data.add_argument(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="a column of a table that is not an input; repeatable",
+    )
+    data.add_argument("--series", metavar="COLUMN", help="the column of a time series")
+    data.add_argument(
+        "--lags", metavar="S", type=int, help="number of inputs of a time series (default: 5)"
+    )
+    data.add_argument(
+        "--missing",
+        choices=MISSING,
+        default="error",
+        help="what to do with rows that have empty cells (default: error)",
+    )
+    data.add_argument(
+        "--scale",
+        choices=SCALES,
+        default="minmax",
+        help="minmax: (v - min)/(max - min); authors: as the authors did, mostly (v - min)/max;"
+        " declared: by declared ranges; none: not at all (default: minmax)",
+    )
+    data.add_argument(
+        "--ranges",
+        metavar="FILE",
+        type=Path,
+        help="declared ranges: a CSV file with the columns column, low, high",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     import numpy as np
 
-    from domkl.cli.output import outbox
     from domkl.data.streams import deal
     from domkl.experiments import report
-    from domkl.experiments.compare import compare, compile_for, draw_graphs
+    from domkl.experiments.compare import compare, compile_for, draw_graphs, suited_to
 
-    setting, algorithms = _setting(args), _algorithms(args)
-    source = read_named(args)
-    if "last-value" in algorithms and source.is_series:
-        algorithms["last-value"] = algorithms["last-value"].replaced(newest_lag=0)
-    X, y = deal(source.X, source.y, setting.n_learners, args.partition, seed=args.seed)
-    title = _title(source, setting, y.shape[0])
-    with outbox(_folder(args.out)) as box, np.errstate(over="ignore", invalid="ignore"):
-        print(f"{title}; {source.note}", file=sys.stderr)
+    setting, chosen = _setting(args), _algorithms(args)
+    data = _read_data(args)
+    algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
+    X, y = deal(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
+    title = _title(data, setting, y.shape[0])
+    with outbox(out_folder(args)) as box, np.errstate(over="ignore", invalid="ignore"):
+        print(f"{title}; {data.note}", file=sys.stderr)
         graphs = draw_graphs(setting)
         with note_after(1.0, "compiling; this takes some 30 s, once"):
             compile_for(algorithms, X, y, setting)
         with Bar(args.interrupts) as bar:
             update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)
             outcomes = compare(algorithms, X, y, graphs, setting, update)
-        records = report.as_records(outcomes, setting, source.facts)
+        records = report.as_records(outcomes, setting, data.facts)
         box.add(".png", lambda path: report.write_figure(path, outcomes, title))
         box.add(".csv", lambda path: report.write_curves(path, outcomes))
         box.add(".json", lambda path: report.write_json(path, records))
@@ -120,10 +187,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _folder(given: str) -> Path:
-    if not given:
-        raise ParameterError("out must name a folder, got ''")
-    return Path(given)
+def _read_data(args: argparse.Namespace) -> "Prepared":
+    """Read the data that the options name, and scale them."""
+    from dataclasses import fields
+
+    from domkl.experiments.data import DataOptions, read_data
+
+    given = {field.name: getattr(args, field.name) for field in fields(DataOptions)}
+    return read_data(DataOptions(**given | {"drop": tuple(args.drop)}))
 
 
 def _setting(args: argparse.Namespace) -> "Setting":
@@ -143,8 +214,6 @@ def _setting(args: argparse.Namespace) -> "Setting":
 
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
-    from domkl.algorithms.registry import find
-
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
     given |= {"step": args.step, "forget": args.forget}
     given = {name: value for name, value in given.items() if value is not None}
@@ -153,7 +222,9 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     for name in dict.fromkeys(args.algorithm or ALGORITHMS):
         algorithm = find(name).make()
         known = algorithm.parameters().keys() & given.keys()
-        chosen[name] = algorithm.replaced(**{parameter: given[parameter] for parameter in known})
+        if known:
+            algorithm = algorithm.replaced(**{parameter: given[parameter] for parameter in known})
+        chosen[name] = algorithm
         unused -= known
     if args.bandwidth is not None and not any(a.single_kernel for a in chosen.values()):
         unused.add("bandwidth")
@@ -164,11 +235,11 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     return chosen
 
 
-def _title(source: "Source", setting: "Setting", n_rounds: int) -> str:
-    kind = f"AR({source.X.shape[1]})" if source.is_series else f"{source.X.shape[1]} inputs"
+def _title(data: "Prepared", setting: "Setting", n_rounds: int) -> str:
+    kind = f"AR({data.X.shape[1]})" if data.is_series else f"{data.X.shape[1]} inputs"
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
     sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
-    return f"{source.name}: {kind}, {sizes}"
+    return f"{data.name}: {kind}, {sizes}"
 
 
 def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None:

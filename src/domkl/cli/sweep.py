@@ -1,4 +1,4 @@
-"""`domkl sweep`: a declared sweep on processes or a cluster, and one tidy table."""
+"""`domkl sweep`: run a declared sweep in processes or on a cluster, and write one tidy table."""
 
 import argparse
 import json
@@ -6,45 +6,44 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.output import outbox, remove_empty
+from domkl.cli.output import add_out_argument, out_folder, outbox, remove_empty
 from domkl.cli.progress import Bar, note_after
-from domkl.errors import ParameterError
+from domkl.experiments.sweep import FORMATS
 
 if TYPE_CHECKING:
     from domkl.experiments.sweep.plan import Plan
     from domkl.experiments.sweep.table import Table
 
-SUMMARY = "run trials x data sets x algorithms x parameters x graphs, here or on a cluster"
+SUMMARY = "run every combination of data, graphs, algorithms and parameters, on many cores"
 DESCRIPTION = """\
 Run a sweep that a TOML file declares: every combination of its data sets, graphs, algorithms and
-parameters, so many trials each. Prints means over trials and writes one tidy table with a row for
-each trial, which pandas and polars read. docs/sweeps.md has the keys of the file.
+parameters, each with the same number of trials. Prints means over trials, and writes one tidy table
+with a row for each trial, which pandas and polars can read. docs/sweeps.md describes the file.
 
-Finished units of work are kept in DIR/units as they come. A sweep that was stopped, in whatever
-way, goes on from there when the same command is run again. Results are the same to the bit
-whatever the number of workers, here or on a Dask cluster.
+The results of finished units are stored in DIR/units. A sweep that was stopped, for whatever
+reason, continues from there when the same command is run again. The results are the same to the
+bit for any number of workers, on this machine or on a Dask cluster.
 
   domkl sweep rho.toml --dry-run
   domkl sweep rho.toml --workers 4 --format parquet
   domkl sweep rho.toml --cluster tcp://scheduler:8786
 """
-FORMAT_NAMES = ("csv", "parquet")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="a TOML file")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the sweep, as a TOML file")
     parser.add_argument(
-        "--workers", metavar="N", type=int, help="processes here (default: as many as cores)"
+        "--workers", metavar="N", type=int, help="processes on this machine (default: one per core)"
     )
     parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="of a Dask scheduler, such as tcp://host:8786"
+        "--cluster", metavar="ADDRESS", help="address of a Dask scheduler, such as tcp://host:8786"
     )
+    add_out_argument(parser)
     parser.add_argument(
-        "--out", metavar="DIR", default="domkl-out", help="folder (default: domkl-out)"
+        "--format", choices=FORMATS, default="csv", help="format of the table (default: csv)"
     )
-    parser.add_argument("--format", choices=FORMAT_NAMES, default="csv", help="default: csv")
-    parser.add_argument("--dry-run", action="store_true", help="list the units, and run nothing")
+    parser.add_argument("--dry-run", action="store_true", help="list the units; run nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -55,11 +54,9 @@ def run(args: argparse.Namespace) -> int:
     from domkl.experiments.sweep.spec import read_spec
     from domkl.experiments.sweep.table import check_format
 
-    if not args.out:
-        raise ParameterError("out must name a folder, got ''")
+    out = out_folder(args)
     check_format(args.format)
     plan = make_plan(read_spec(args.file))
-    out = Path(args.out)
     if args.dry_run:
         return _list(plan, out / "units", args.json)
     store = Store(out / "units")
@@ -84,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int, Table]":
-    """Run what is missing; whatever ends it, say what is kept."""
+    """Run the units that are missing; on any exception, report what is stored."""
     from domkl.experiments.sweep.run import complete, finished
 
     n_units, n_before = len(plan.units), len(finished(plan, store)[0])

@@ -1,14 +1,113 @@
-"""The data sets of the paper, as records: origin, licence, target, rows, ranges, files.
+"""The data sets that domkl knows: origin, licence, target, rows, ranges, and the files accepted.
 
-Checksums are those of the uncompressed content. UCI's own archives were out of reach when this was
-written: their addresses and member names follow public code that uses them (docs/data.md), and an
-edition without a checksum is held to its content rules alone.
+To add a data set, add a `DataSet` to this file. Everything else takes the names from here: the
+functions that load, fetch and verify, the options of the command line, and sweep files. This module
+imports neither NumPy nor anything heavier, so that `domkl --help` stays fast.
+
+Checksums are those of the uncompressed content. The archives of the UCI repository could not be
+reached when this was written: their addresses and file names are taken from public code that uses
+them (docs/data.md). A file for which the catalog has no checksum is accepted if its content passes
+the checks of `tables.check_content`.
 """
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from domkl.data.loaders import PAPER_LENGTH
-from domkl.data.records import AuthorsScale, Bounds, DataSet, Edition, Origin
+from domkl.errors import DataError, ParameterError
+
+#: lowest and highest value that a column can have, by what it measures
+Bounds = tuple[float, float]
+
+
+class Origin(NamedTuple):
+    """Where a data set comes from."""
+
+    uci_name: str
+    uci_id: int
+    doi: str
+    archive: str  # address of UCI's archive
+    citation: str
+    licence: str = "CC BY 4.0"
+
+    @property
+    def page(self) -> str:
+        """Address of the page that describes the set."""
+        return f"https://archive.ics.uci.edu/dataset/{self.uci_id}"
+
+
+class AuthorsScale(NamedTuple):
+    """How the paper's authors scaled their array."""
+
+    rule: str  # one of `options.SCALES`
+    is_joint: bool = False  # whether all inputs share one offset and one divisor
+    words: str = "(v - min)/max of each column"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edition:
+    """One form of a data set's file: its name, its format, and what its content must satisfy."""
+
+    name: str
+    file: str  # name of the uncompressed file
+    state: str  # what it is, and how it differs from UCI's file
+    rows: int  # lines with numbers; an approximate number where there is no checksum
+    columns: tuple[str, ...]
+    target_bounds: Bounds  # every known value of the target lies between these
+    sha256: str | None = None  # of the uncompressed content; None if we have never seen the file
+    is_in_archive: bool = False  # whether UCI's archive contains it, under this name
+    has_gaps: bool = False  # cells may be empty
+    is_shipped: bool = False  # whether the file comes with domkl
+    has_header: bool = True
+    separator: str = ","
+    decimal: str = "."
+    text: tuple[str, ...] = ()  # columns that hold text; they are never inputs
+    clock: str | None = None  # column with the time of day, read as a fraction of a day
+    timestamp: str | None = None  # of a series: rule "clean" keeps one value for each time stamp
+    missing: float | None = None  # a number that stands for a missing value
+    paper_records: int | None = None  # rule "paper" takes this many records from the start
+    authors: AuthorsScale = AuthorsScale("authors")
+    ranges: Mapping[str, Bounds] = field(default_factory=dict)  # override those of the data set
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSet:
+    """A data set: origin, task, rows, target, ranges, and the files that are accepted for it."""
+
+    name: str
+    title: str
+    origin: Origin
+    task: str  # "regression" or "time series"
+    target: str
+    editions: tuple[Edition, ...]  # in order of preference
+    paper_rows: int  # as Table II of the paper says
+    usable: str  # the rows that can be used, and why
+    n_inputs: int
+    is_series: bool = False  # whether the inputs are earlier values (lags) of the target
+    other_targets: tuple[str, ...] = ()  # measured together with the target, so never inputs
+    not_inputs: tuple[str, ...] = ()  # identifiers
+    record_key: str | None = None  # a column that is empty in rows that are not records
+    ranges: Mapping[str, Bounds] = field(default_factory=dict)
+    ranges_from: str = ""
+
+    @property
+    def is_shipped(self) -> bool:
+        """Whether the file comes with domkl."""
+        return self.editions[0].is_shipped
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Columns that may be chosen as the target."""
+        return (self.target, *self.other_targets)
+
+    def edition(self, name: str) -> Edition:
+        """Return the edition of this name."""
+        for edition in self.editions:
+            if edition.name == name:
+                return edition
+        raise DataError(f"{self.name} has no edition {name!r}; fetch the set again")
+
 
 _ARCHIVE = "https://archive.ics.uci.edu/static/public"
 
@@ -249,17 +348,28 @@ _METRO = Origin(
 )  # fmt: skip
 
 
-def _metro(name: str, title: str, column: str, usable: str, bounds: Bounds, why: str) -> DataSet:
+def _metro(
+    name: str,
+    title: str,
+    column: str,
+    *,
+    rows: int,
+    usable: str,
+    bounds: Bounds,
+    why: str,
+    missing: float | None = None,
+) -> DataSet:
+    """One column of the file of Metro Interstate Traffic Volume, as a series."""
     edition = Edition(
         name="shipped", file="metro.csv", is_shipped=True, rows=48204,
         state="three columns of UCI's file, shipped with domkl",
         columns=("date_time", "temp", "traffic_volume"), target_bounds=(0, 1e4),
-        text=("date_time",), paper_records=PAPER_LENGTH[name],
+        text=("date_time",), timestamp="date_time", missing=missing, paper_records=rows,
         sha256="a1e0c2bc0748f7f23f65579942233d8d5f08c68b0d79290a4f59898ee77425f8",
     )  # fmt: skip
     return DataSet(
-        name=name, title=title, origin=_METRO, task="time series", target=column,
-        n_inputs=5, paper_rows=PAPER_LENGTH[name], usable=usable, editions=(edition,),
+        name=name, title=title, origin=_METRO, task="time series", target=column, is_series=True,
+        n_inputs=5, paper_rows=rows, usable=usable, editions=(edition,),
         ranges={column: bounds}, ranges_from=why,
     )  # fmt: skip
 
@@ -268,22 +378,32 @@ _TRAFFIC = _metro(
     "traffic",
     "Vehicles an hour on interstate 94 near Minneapolis",
     "traffic_volume",
-    "the first 6500, as Table II has it (an array of the authors has 5500); 40575 by rule clean,"
-    " one an hour",
-    (0, 8000),
-    "what the road can carry",
+    rows=6500,
+    usable="the first 6500, as Table II has it (an array of the authors has 5500); 40575 by rule"
+    " clean, one an hour",
+    bounds=(0, 8000),
+    why="what the road can carry",
 )
 _TEMPERATURE = _metro(
     "temperature",
     "Kelvin, hourly, at interstate 94 near Minneapolis",
     "temp",
-    "the first 5500, as Table II has it (an array of the authors has 6500); by rule clean one an"
-    " hour, zero kelvin left out",
-    (230, 320),
-    "the coldest and the hottest day on record there",
+    rows=5500,
+    usable="the first 5500, as Table II has it (an array of the authors has 6500); by rule clean"
+    " one an hour, zero kelvin left out",
+    bounds=(230, 320),
+    why="the coldest and the hottest day on record there",
+    missing=0.0,
 )
 
 DATASETS: dict[str, DataSet] = {
     each.name: each
     for each in (_WEATHER, _CONDUCTIVITY, _WAVE, _TWITTER, _AIR, _TRAFFIC, _TEMPERATURE)
 }
+
+
+def find(name: str) -> DataSet:
+    """Look a data set up by its name."""
+    if name not in DATASETS:
+        raise ParameterError(f"data set must be one of {', '.join(DATASETS)}, got {name!r}")
+    return DATASETS[name]

@@ -1,32 +1,59 @@
-"""A data set of the paper, ready to be dealt: found, checked, chosen by a rule, scaled."""
+"""Load a data set of the catalog by its name: read its file, choose rows and columns, scale.
+
+Rule "paper" chooses rows as the paper's authors did; rule "clean" uses all complete records.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from domkl import checks
-from domkl.data.catalog import DATASETS
-from domkl.data.loaders import load_series
-from domkl.data.ranges import check_known, ranges_of
-from domkl.data.records import Bounds, DataSet, Edition, data_set
-from domkl.data.rules import RULES, Chosen, choose, n_records
-from domkl.data.store import read
-from domkl.data.streams import SCALES, Scaled, embed, scale_note, scaled
-from domkl.data.tables import read_table
-from domkl.errors import ParameterError
+from domkl.data.cache import Found, read
+from domkl.data.catalog import DATASETS, Bounds, DataSet, Edition, find
+from domkl.data.streams import Scaled, check_known, embed, ranges_of, scale_note, scaled
+from domkl.data.tables import RawTable, read_table
+from domkl.errors import DataError, ParameterError
+from domkl.options import RULES, SCALES
 from domkl.typing import Floats
+
+#: rule "clean" leaves a column out when more than this share of it is missing
+MOSTLY = 0.5
+_N_LINES = 5  # line numbers that are reported for each reason
 
 
 class Prepared(NamedTuple):
-    """Samples of a data set in the order of its file, and how they were made."""
+    """Samples ready to be dealt to learners, in the order of their file, and how they were made."""
 
     name: str
     X: Floats  # (N, d), scaled
     y: Floats  # (N,), scaled
-    is_series: bool  # the inputs are lags, newest first
+    is_series: bool  # whether the inputs are lags, newest first
     names: tuple[str, ...]  # of the inputs
-    facts: dict[str, Any]  # JSON-ready
-    note: str  # one line for people
+    facts: dict[str, Any]  # how the samples were made; ready for JSON
+    note: str  # the same in one line for people
+
+
+class Series(NamedTuple):
+    """A time series, and what was done to get it."""
+
+    values: Floats  # (N,)
+    note: str
+    rows_left_out: dict[str, int]  # reason: how many
+
+
+class Chosen(NamedTuple):
+    """Inputs and target in the units of the file, and what was left out."""
+
+    X: Floats  # (N, d)
+    y: Floats  # (N,)
+    names: tuple[str, ...]  # of the inputs
+    rows_left_out: dict[str, int]  # reason: how many
+    first_lines: dict[str, list[int]]  # reason: the first of their line numbers
+    columns_left_out: dict[str, str]  # name: reason
+    n_missing: int  # missing values in the file, inputs and target
 
 
 def load_set(
@@ -39,24 +66,24 @@ def load_set(
     ranges: Mapping[str, Bounds] | None = None,
     data_dir: str | Path | None = None,
 ) -> Prepared:
-    """Load a data set of the paper by name.
+    """Load a data set by its name in the catalog.
 
     Parameters
     ----------
     name : one of ``DATASETS``
     rule : "paper" or "clean"
-        The rows and quirks of the authors' arrays, or all complete records; docs/data.md has both
-        set by set.
+        The rows that the authors used, or all complete records; docs/data.md describes both for
+        each data set.
     scale : "authors", "minmax", "declared" or "none"
-        What the authors did to the set; or see `scaled`.
+        As the authors scaled this data set, or see `scaled`.
     target : str, optional
-        Another column to predict, where the set has one.
+        Another column to predict, if the data set has one.
     n_lags : int
-        Inputs of the time series traffic and temperature.
+        Number of inputs of a time series, such as traffic and temperature.
     ranges : mapping of column to (low, high), optional
-        Before the declared ranges of the catalog; with scale "declared" only.
+        Override the ranges that the catalog declares; for scale "declared" only.
     data_dir : path, optional
-        Folder with the file; otherwise ``DOMKL_DATA``, then the cache.
+        Folder with the file. The default is ``DOMKL_DATA``, then the cache.
 
     Examples
     --------
@@ -64,15 +91,15 @@ def load_set(
     >>> made.X.shape, made.names[:2], made.facts["target_divisor"]
     ((6495, 5), ('lag 1', 'lag 2'), 7217.0)
     """
-    data = data_set(name, DATASETS)
+    data = find(name)
     checks.choice("rule", rule, RULES)
     checks.choice("scale", scale, SCALES)
     target = checks.choice("target", data.target if target is None else target, data.targets)
     if ranges is not None and scale != "declared":
         raise ParameterError(f"ranges are for scale declared, got scale {scale}")
-    if data.is_series:
-        return _series(data, rule, scale, n_lags, ranges)
     found = read(data, data_dir)
+    if data.is_series:
+        return _prepared_series(data, found, rule, scale, n_lags, ranges)
     first = n_records(found.edition, rule)
     table = read_table(found.content, found.edition, found.place, first)
     chosen = choose(table, data, found.edition, target, rule)
@@ -94,10 +121,63 @@ def load_set(
     return Prepared(name, inputs.values, label.values, False, chosen.names, facts, note)
 
 
-def _series(
-    data: DataSet, rule: str, scale: str, n_lags: int, ranges: Mapping[str, Bounds] | None
+def load_series(name: str, rule: str = "paper", data_dir: str | Path | None = None) -> Series:
+    """Load a time series of the catalog, such as those of Metro Interstate Traffic Volume.
+
+    Parameters
+    ----------
+    name : "traffic" or "temperature"
+        Vehicles per hour on an interstate, or kelvin; both ship with domkl (UCI, CC BY 4.0).
+    rule : "paper" or "clean"
+        The first 6500 or 5500 values as they are in the file, repeated hours and zero kelvin
+        included; or one value per hour of the whole file, without zero kelvin.
+    data_dir : path, optional
+        Folder with the file of a series that does not ship with domkl.
+
+    Examples
+    --------
+    >>> load_series("traffic").values[:3]
+    array([5545., 4516., 4767.])
+    >>> load_series("temperature", rule="clean").values.min() > 200
+    np.True_
+    """
+    checks.choice("name", name, [each.name for each in DATASETS.values() if each.is_series])
+    checks.choice("rule", rule, RULES)
+    data = find(name)
+    return _series_of(data, read(data, data_dir), rule)
+
+
+def _series_of(data: DataSet, found: Found, rule: str) -> Series:
+    edition = found.edition
+    table = read_table(found.content, edition, found.place, n_records(edition, rule))
+    values = table.column(data.target)
+    if rule == "paper":
+        n = len(values)
+        note = f"the first {n} values of the file, as they stand"
+        return Series(values, note, {f"after the first {n}": table.n_rows - n})
+    if edition.timestamp is not None:
+        _, first = np.unique(table.text[edition.timestamp], return_index=True)
+        values = values[np.sort(first)]
+    possible = values[values != edition.missing]
+    n_repeated, n_impossible = table.n_rows - len(values), len(values) - len(possible)
+    out = {"repeated hours": n_repeated, "impossible values": n_impossible}
+    return Series(
+        possible,
+        f"one value an hour: {n_repeated} repeated hours"
+        f" and {n_impossible} impossible values left out",
+        {reason: n for reason, n in out.items() if n},
+    )
+
+
+def _prepared_series(
+    data: DataSet,
+    found: Found,
+    rule: str,
+    scale: str,
+    n_lags: int,
+    ranges: Mapping[str, Bounds] | None,
 ) -> Prepared:
-    found, series = read(data), load_series(data.name, rule)
+    series = _series_of(data, found, rule)
     check_known(ranges or {}, (data.target,))
     declared = {**data.ranges, **(ranges or {})}
     is_declared = scale == "declared"
@@ -107,7 +187,7 @@ def _series(
     facts |= {
         "file": found.file,
         "lags": n_lags,
-        "rows_in_file": found.edition.rows,
+        "rows_in_file": len(series.values) + sum(series.rows_left_out.values()),
         "rows_left_out": series.rows_left_out,
         "rows": len(series.values),
         "values_outside": {data.target: int(made.n_outside)} if made.n_outside else {},
@@ -137,7 +217,7 @@ def _scaled_table(
 def _facts(
     data: DataSet, edition: Edition, sha256: str, rule: str, scale: str, target: str, label: Scaled
 ) -> dict[str, Any]:
-    """What holds of tables and series alike."""
+    """The facts that tables and series share."""
     return {
         "data": data.name,
         "sha256": sha256,
@@ -152,7 +232,7 @@ def _facts(
 
 
 def _outside(names: tuple[str, ...], inputs: Scaled, label: Scaled) -> dict[str, int]:
-    """Columns with values outside their declared range, and how many."""
+    """Columns with values outside their declared range, and the number of such values."""
     if inputs.n_outside.ndim == 0:
         return {}
     counts = [*inputs.n_outside.tolist(), int(label.n_outside)]
@@ -173,3 +253,75 @@ def _scale_note(facts: Mapping[str, Any], edition: Edition, label: Scaled) -> st
             return f"scale authors: {edition.authors.words}"
         what = "the target, inputs all together" if edition.authors.is_joint else what
     return scale_note(facts["scale"], label, what, sum(facts["values_outside"].values()))
+
+
+def n_records(edition: Edition, rule: str) -> int | None:
+    """How many records, from the start of the file, a rule uses; None for all."""
+    return edition.paper_records if rule == "paper" else None
+
+
+def choose(table: RawTable, data: DataSet, edition: Edition, target: str, rule: str) -> Chosen:
+    """Choose rows and columns of a table by a rule.
+
+    ``"paper"`` uses the rows that have a target and no empty cell, of the first `n_records`. In the
+    inputs, a number that stands for a missing value is used as a number, and rows that are not
+    records are used too. ``"clean"`` uses all complete records.
+    """
+    values = np.array(table.values)
+    marked = np.isnan(values) | (values == edition.missing)
+    marked[:, [table.columns.index(name) for name in data.not_inputs]] = False
+    if rule == "clean":
+        values[marked] = np.nan
+    else:
+        place = table.columns.index(target)
+        values[marked[:, place], place] = np.nan
+    names, lost = _inputs(table, values, data, target, rule)
+    X = values[:, [table.columns.index(name) for name in names]]
+    y = values[:, table.columns.index(target)]
+    kept, counts, lines = _rows(table, data, X, y, rule)
+    if not kept.any():
+        raise DataError(f"{data.name} has no row that can be used with target {target!r}")
+    n_missing = int(np.count_nonzero(marked))
+    return Chosen(X[kept], y[kept], names, counts, lines, lost, n_missing)
+
+
+def _inputs(
+    table: RawTable, values: Floats, data: DataSet, target: str, rule: str
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Names of the inputs, and the columns left out because they are mostly missing."""
+    apart = {target, *data.targets, *data.not_inputs}
+    names, lost = [], {}
+    for place, name in enumerate(table.columns):
+        if name in apart:
+            continue
+        share = float(np.isnan(values[:, place]).mean())
+        if rule == "clean" and share > MOSTLY:
+            lost[name] = f"missing in {share:.0%} of the records"
+        else:
+            names.append(name)
+    return tuple(names), lost
+
+
+def _rows(
+    table: RawTable, data: DataSet, X: Floats, y: Floats, rule: str
+) -> tuple[NDArray[np.bool_], dict[str, int], dict[str, list[int]]]:
+    """Rows to keep, and per reason how many are left out and where.
+
+    A row with several reasons counts for the first of them.
+    """
+    reasons: dict[str, NDArray[np.bool_]] = {}
+    if rule == "clean" and data.record_key is not None:
+        reasons["no record but a summary"] = np.isnan(table.column(data.record_key))
+    reasons["no target"] = np.isnan(y)
+    reasons["missing inputs"] = np.asarray(np.isnan(X).any(axis=1))
+    kept = np.ones(len(y), dtype=bool)
+    n_after = table.n_rows - len(y)
+    counts = {f"after the first {len(y)}": n_after} if n_after else {}
+    lines: dict[str, list[int]] = {}
+    for reason, gone in reasons.items():
+        going = gone & kept
+        if going.any():
+            counts[reason] = int(going.sum())
+            lines[reason] = table.lines[going][:_N_LINES].tolist()
+        kept &= ~gone
+    return kept, counts, lines

@@ -1,20 +1,20 @@
 """Rows to rounds: scaling, lags, and dealing samples to learners."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks, rng
+from domkl.data.catalog import Bounds
 from domkl.errors import DataError, ParameterError
+from domkl.options import PARTITIONS, SCALES
 from domkl.typing import Floats, Ints, Seed
-
-SCALES = ("minmax", "authors", "declared", "none")
-PARTITIONS = ("interleaved", "blocks", "shuffled")
 
 
 class Ranges(NamedTuple):
-    """Lowest and highest value of each column, known before any sample is."""
+    """Lowest and highest value of each column, known before the first sample."""
 
     low: ArrayLike  # (d,), or a number
     high: ArrayLike
@@ -26,7 +26,7 @@ class Scaled(NamedTuple):
     values: Floats
     offset: Floats
     divisor: Floats
-    n_outside: Ints  # values outside the declared range, per column; 0 by every other rule
+    n_outside: Ints  # values outside the declared range, per column; 0 for any other scale
 
 
 def scaled(values: ArrayLike, rule: str, ranges: Ranges | None = None) -> Scaled:
@@ -34,9 +34,9 @@ def scaled(values: ArrayLike, rule: str, ranges: Ranges | None = None) -> Scaled
 
     ``"minmax"`` is (v − min)/(max − min). ``"authors"`` is (v − min)/max, what the paper's authors
     did: it does not fill [0, 1] unless min is 0. A column that would be divided by 0 is only
-    shifted. Both look at the whole stream, which no learner could while it runs. ``"declared"`` is
-    (v − low)/(high − low) with the ranges given, the same at every learner: values outside are
-    counted, and not clipped.
+    shifted. Both use the whole stream, which a running learner does not have. ``"declared"`` is
+    (v − low)/(high − low) with the ranges given, the same at every learner; values outside are
+    counted, not clipped. ``"none"`` leaves the values as they are.
 
     Examples
     --------
@@ -94,6 +94,35 @@ def _bounds(array: Floats, ranges: Ranges | None) -> tuple[Floats, Floats]:
     return low, high
 
 
+def ranges_of(names: str | tuple[str, ...], declared: Mapping[str, Bounds]) -> Ranges:
+    """The declared ranges of these columns, in their order, or of one column.
+
+    Examples
+    --------
+    >>> ranges_of(("b", "a"), {"a": (0, 1), "b": (-5, 5)}).high.tolist()
+    [5.0, 1.0]
+    """
+    wanted = (names,) if isinstance(names, str) else names
+    lost = [name for name in wanted if name not in declared]
+    if lost:
+        more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
+        raise ParameterError(
+            f"scale declared needs a range for each column, got none for"
+            f" {', '.join(lost[:3])}{more}; give ranges, or another scale"
+        )
+    pairs = np.array([declared[name] for name in wanted], dtype=np.float64)  # (d, 2)
+    return Ranges(pairs[0, 0], pairs[0, 1]) if isinstance(names, str) else Ranges(*pairs.T)
+
+
+def check_known(ranges: Mapping[str, Bounds], columns: tuple[str, ...]) -> None:
+    """Refuse ranges of columns that do not exist: a misspelt name would go unnoticed."""
+    for name in ranges:
+        if name not in columns:
+            raise ParameterError(
+                f"ranges must be of columns in use, got {name!r}; there are {', '.join(columns)}"
+            )
+
+
 def embed(series: ArrayLike, n_lags: int) -> tuple[Floats, Floats]:
     """Predict each value from the ``n_lags`` before it, eq. (44): X (N, s) newest first, y (N,).
 
@@ -119,7 +148,7 @@ def deal(
     *,
     seed: Seed | None = None,
 ) -> tuple[Floats, Floats]:
-    """Deal samples to learners: X (T, K, d), y (T, K), with T = ⌊N/K⌋; what is over is left out.
+    """Deal samples to learners: X (T, K, d), y (T, K), with T = ⌊N/K⌋; the rest is left out.
 
     ``"interleaved"``: learner k gets samples k, K + k, 2K + k, …, as the paper deals time series.
     ``"blocks"``: learner k gets the k-th run of T samples. ``"shuffled"``: as interleaved, after a

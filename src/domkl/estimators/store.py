@@ -35,7 +35,7 @@ def decode(value: Any) -> Any:
         items = [decode(item) for item in value["items"]]
         return items if value["list"] else tuple(items)
     name = value["class"]
-    found = getattr(domkl, name, None) if name in domkl.__all__ else None
+    found = getattr(domkl, name, None)
     home = getattr(found, "__module__", "")
     if not is_dataclass(found) or not home.startswith(("domkl.algorithms.", "domkl.core.")):
         raise DataError(f"{name!r} is no part of domkl; pass the algorithm to load with")

@@ -1,4 +1,4 @@
-"""Several algorithms on one stream, trial by trial on the same graphs and features."""
+"""Compare algorithms on one stream: all run in the same trials, with equal graphs and features."""
 
 import time
 from collections.abc import Callable
@@ -12,18 +12,19 @@ from domkl import checks, rng
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
+from domkl.data.sets import Prepared
 from domkl.graphs.graph import Graph
 from domkl.metrics.intervals import Interval, interval
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Ints, Real
 
-#: σ² of the single-kernel algorithms in the paper's Figure 1, half the trials each
+#: σ² of the single-kernel algorithms in the paper's Figure 1, each in half of the trials
 FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all algorithms of a comparison share."""
+    """The settings that all algorithms of a comparison share."""
 
     n_learners: int = 10
     connection: float = 0.25
@@ -52,7 +53,7 @@ class Outcome:
 
     algorithm: str
     parameters: dict[str, Any]
-    shares: tuple[tuple[float, int], ...]  # of a single-kernel algorithm: bandwidth, trials
+    shares: tuple[tuple[float, int], ...]  # single-kernel algorithms: bandwidth, trials
     mse: Floats  # (B, T)
     cv: Floats  # (B, T)
     cv_mode: str
@@ -76,7 +77,7 @@ class Outcome:
 
     @property
     def n_diverged(self) -> int:
-        """How many trials did."""
+        """The number of trials that diverged."""
         return int(np.sum(is_diverged(self.mse)))
 
 
@@ -84,20 +85,30 @@ Progress = Callable[[str, int, int | None], None]
 
 
 def is_diverged(mse: Floats) -> NDArray[np.bool_]:
-    """Whether trials (B, T) end with over 1000 times the error of the first round, or none."""
+    """Whether trials (B, T) end with over 1000 times the error of the first round, or with NaN."""
     return ~(mse[:, -1] <= 1000 * mse[:, 0] + 1)
 
 
 def cost_of(algorithm: Algorithm, n_samples: int, n_inputs: int, n_learners: int) -> float:
-    """Microseconds of a trial on one core, roughly: as in docs/speed.md, with all pairs for CV."""
+    """Approximate microseconds of a trial on one core, as in docs/speed.md, all pairs for CV."""
     kernels = 1 if algorithm.single_kernel else 17
     pairs = 0.012 * n_learners
     per_step = algorithm.relative_cost * kernels * (0.3 + pairs + 0.003 * n_inputs)
     return float(n_samples * max(per_step, 1.0))
 
 
+def suited_to(data: Prepared, algorithm: Algorithm) -> Algorithm:
+    """Set what an algorithm must know of the data, unless the user has set it.
+
+    In a time series, the first input is the newest lag.
+    """
+    if data.is_series and algorithm.parameters().get("newest_lag", 0) is None:
+        return algorithm.replaced(newest_lag=0)
+    return algorithm
+
+
 def draw_graphs(setting: Setting) -> list[Graph]:
-    """A connected random graph for each trial."""
+    """Draw a connected random graph for each trial."""
     seeds = (rng.child(setting.seed, "graph", b) for b in range(setting.n_trials))
     return [Graph.random(setting.n_learners, setting.connection, seed=seed) for seed in seeds]
 
@@ -112,9 +123,9 @@ def compare(
 ) -> list[Outcome]:
     """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
 
-    A trial is a graph and a draw of the features. The graphs are the same for all algorithms, the
-    features for all that use the same dictionary, so that differences between them can be paired.
-    Call `compile_for` first where times matter.
+    A trial is a graph and a draw of the features. The graphs are the same for all algorithms, and
+    the features are the same for all that use the same dictionary, so that differences can be
+    paired. Call `compile_for` first if the times matter.
     """
     outcomes = []
     for name, algorithm in algorithms.items():
@@ -125,7 +136,7 @@ def compare(
 
 
 def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting: Setting) -> None:
-    """Run one round of each, so that what must be compiled is; afterwards time is the work's."""
+    """Run one round of each algorithm, so that compilation does not count as time of the run."""
     for algorithm in algorithms.values():
         bandwidth, _ = _shares(algorithm, setting)[0]
         features = draw_features(algorithm, X.shape[2], 0, bandwidth, setting)
@@ -134,7 +145,7 @@ def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting:
 
 
 def _shares(algorithm: Algorithm, setting: Setting) -> list[tuple[float | None, int]]:
-    """(bandwidth, number of trials) in turn; the whole bank has no bandwidth."""
+    """Pairs (bandwidth, number of trials); without a bandwidth, the whole bank is used."""
     if not algorithm.single_kernel:
         return [(None, setting.n_trials)]
     places = np.array_split(np.arange(setting.n_trials), len(setting.bandwidths))
@@ -170,14 +181,14 @@ def _run(
 def draw_features(
     algorithm: Algorithm, n_inputs: int, trial: int, bandwidth: float | None, setting: Setting
 ) -> RandomFeatures:
-    """A trial's features: of one kernel, or of the algorithm's dictionary."""
+    """Draw a trial's features: those of one kernel, or of the algorithm's dictionary."""
     bank = algorithm.bank() if bandwidth is None else gaussian_bank([bandwidth])
     seed = rng.child(setting.seed, "features", trial)
     return RandomFeatures.draw(bank, n_inputs, setting.n_frequencies, seed=seed)
 
 
 def plain_parameters(algorithm: Algorithm) -> dict[str, Any]:
-    """Its parameters, those that are no numbers or words in words."""
+    """Its parameters; those that are neither numbers nor words as their repr."""
     return {
         key: value if isinstance(value, (int, float, str)) or value is None else repr(value)
         for key, value in algorithm.parameters().items()

@@ -1,11 +1,15 @@
-"""Outcomes of work on disk, under names that say all that went into them.
+"""Results on disk, each under a key that is a digest of everything the results depend on.
 
-The rules of this file: a name is the digest of everything an outcome depends on, so an outcome is
-never stale, never overwritten, and can be shared between runs. A file appears whole or not at all.
+Two calculations have the same key only if they give the same results: the key covers the samples,
+the parameters, the seed, the code of domkl, the versions of the numerical libraries and, for an
+algorithm of the user's own, the files that define it. So stored results are never stale and never
+overwritten, and several runs can share a folder. A file appears complete or not at all.
 """
 
 import hashlib
+import inspect
 import json
+import sys
 import tempfile
 import zipfile
 import zlib
@@ -18,52 +22,76 @@ import numpy as np
 
 import domkl
 from domkl import storage
-from domkl.core.jit import source_digest
+from domkl.algorithms.base import Algorithm
 from domkl.errors import ParameterError
 
-Kept = dict[str, Any]  # names to arrays
+#: what a calculation gives: names and arrays
+Results = dict[str, Any]
 
-#: packages whose code outcomes depend on; and the libraries, by their versions
-SOURCES = (
-    ".",
-    "core",
-    "algorithms",
-    "sim",
-    "graphs",
-    "metrics",
-    "data",
-    "experiments",
-    "experiments/reproduce/works",
-)
+PACKAGE = Path(domkl.__file__).parent
+#: folders of the package that no results depend on
+NOT_DIGESTED = ("mesh", "cli")
 LIBRARIES = ("numpy", "scipy", "numba")
 
 
 @cache
 def code_digest() -> str:
-    """Digest the modules that outcomes depend on: results of other code are not ours."""
-    return sources_digest(Path(domkl.__file__).parent)
-
-
-def sources_digest(root: Path) -> str:
-    """Digest the packages in ``SOURCES``, and the versions of the libraries."""
-    words = [source_digest(root / folder) for folder in SOURCES]
-    words += [f"{name} {version(name)}" for name in LIBRARIES]
+    """Digest of the code that results depend on: domkl and the numerical libraries."""
+    words = [package_digest(PACKAGE), *(f"{name} {version(name)}" for name in LIBRARIES)]
     return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def file_digest(path: str) -> str:
-    """Digest one file, for what depends on that alone."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+def package_digest(root: Path) -> str:
+    """Digest of the names and contents of all Python files, except in `NOT_DIGESTED`."""
+    found = sorted(path.relative_to(root) for path in root.rglob("*.py"))
+    digest = hashlib.sha256()
+    for path in found:
+        if path.parts[0] not in NOT_DIGESTED:
+            digest.update(path.as_posix().encode() + b"\0" + (root / path).read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def algorithm_digest(algorithm: Algorithm) -> str:
+    """Digest of an algorithm: its class and parameters, and the user's files that define them."""
+    parts = [_description(algorithm)]
+    parts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in _users_files(algorithm)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _description(algorithm: Algorithm) -> str:
+    if hasattr(algorithm, "__dataclass_fields__"):
+        return repr(algorithm)
+    kind = type(algorithm)
+    return f"{kind.__module__}:{kind.__qualname__} {sorted(vars(algorithm).items())!r}"
+
+
+def _users_files(value: Any) -> list[Path]:
+    """The files outside domkl that define the classes of an algorithm and of its parameters."""
+    found: set[Path] = set()
+    for kind in type(value).__mro__:
+        module = kind.__module__
+        if module.partition(".")[0] not in {*sys.stdlib_module_names, "domkl", *LIBRARIES}:
+            try:
+                found.add(Path(inspect.getfile(kind)).resolve())
+            except (TypeError, OSError):
+                raise ParameterError(
+                    f"{module}:{kind.__qualname__} must be defined in a file, so that results of"
+                    " an older version of it are not used again"
+                ) from None
+    if isinstance(value, Algorithm):
+        for parameter in vars(value).values():
+            found |= set(_users_files(parameter))
+    return sorted(found)
 
 
 def key_of(parts: dict[str, Any]) -> str:
-    """Name an outcome by what it depends on; our code is part of that unless ``code`` is given."""
+    """The key of results that depend on these parts and on our code."""
     text = json.dumps({"code": code_digest(), **parts}, sort_keys=True, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def digest_of(*arrays: np.ndarray[Any, Any]) -> str:
-    """Digest the bytes and shapes of arrays."""
+    """Digest of the bytes and shapes of arrays."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.shape}{array.dtype.str}".encode() + array.tobytes())
@@ -71,12 +99,12 @@ def digest_of(*arrays: np.ndarray[Any, Any]) -> str:
 
 
 def path_of(folder: Path, key: str) -> Path:
-    """Where an outcome lies in a folder."""
+    """The file for this key in a folder."""
     return folder / f"{key}.npz"
 
 
 class Store:
-    """A folder of outcomes."""
+    """A folder of results."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -88,26 +116,23 @@ class Store:
                 f"out must be a folder that can be written, got {folder}: {error.strerror}"
             ) from None
 
-    def get(self, key: str) -> Kept | None:
-        """Read an outcome; None if it is not there or cannot be read, and must be made anew."""
-        path = self._path(key)
+    def get(self, key: str) -> Results | None:
+        """Read results; None if there are none, or if the file is damaged (it is then removed)."""
+        path = path_of(self.folder, key)
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):  # torn or damaged
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error):
             path.unlink(missing_ok=True)
             return None
 
     def has(self, key: str) -> bool:
-        """Whether there is such an outcome."""
-        return self._path(key).is_file()
+        """Whether there are results for this key."""
+        return path_of(self.folder, key).is_file()
 
-    def put(self, key: str, outcome: Kept) -> None:
-        """Keep an outcome."""
-        with storage.replacing(self._path(key)) as file:
-            np.savez_compressed(file, **outcome)
-
-    def _path(self, key: str) -> Path:
-        return path_of(self.folder, key)
+    def put(self, key: str, results: Results) -> None:
+        """Write results."""
+        with storage.replacing(path_of(self.folder, key)) as file:
+            np.savez_compressed(file, **results)

@@ -44,7 +44,7 @@ def test_figure_1_on_what_is_there(here, capsys):
 def test_a_second_run_computes_nothing_and_overwrites_nothing(here, capsys, monkeypatch):
     assert main(["reproduce", "figure-1", "--trials", "2"]) == 0
     capsys.readouterr()
-    from domkl.experiments.reproduce.works.curves import Curves
+    from domkl.experiments.reproduce.tasks.curves import Curves
 
     monkeypatch.setattr(Curves, "compute", lambda *_: pytest.fail("computed again"))
     assert main(["reproduce", "figure-1", "--trials", "2", "--json"]) == 0
@@ -117,8 +117,9 @@ def test_an_unknown_part(here, capsys):
     assert stop.value.code == 2
 
 
-def test_part_names_are_those_of_the_library():
-    from domkl.cli.reproduce import PART_NAMES
-    from domkl.experiments.reproduce.run import PARTS
+def test_every_part_has_its_sections():
+    from domkl.experiments.reproduce import PARTS
+    from domkl.experiments.reproduce.run import SECTIONS
 
-    assert set(PART_NAMES) == set(PARTS)
+    assert PARTS["all"].sections == tuple(SECTIONS)
+    assert all(set(part.sections) <= set(SECTIONS) for part in PARTS.values())

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from domkl.cli.main import main
-from domkl.cli.simulate import NAMES
+from domkl.algorithms.registry import ALGORITHMS
+from domkl.cli.main import main, parser
 
 SMALL = ["--trials", "2", "--learners", "3", "--frequencies", "4", "--connect", "0.9"]
 
@@ -33,8 +33,7 @@ def run(*arguments):
 def test_all_algorithms_on_the_shipped_series(here, capsys):
     assert run("--trials", "2") == 0
     out, err = capsys.readouterr()
-    names = list(NAMES)
-    assert [line.split()[0] for line in out.splitlines()[2:11]] == names
+    assert [line.split()[0] for line in out.splitlines()[2:11]] == list(ALGORITHMS)
     assert "the first 6500 values" in err
     assert "scale minmax: (v - 125)/7092 of all values" in err
     assert "dokl: sigma^2 = 0.001 in 1, 1000 in 1 of the trials" in out
@@ -43,7 +42,7 @@ def test_all_algorithms_on_the_shipped_series(here, capsys):
     assert Path("domkl-out/simulate-001.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     with Path("domkl-out/simulate-001.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["algorithm"] for row in rows} == set(names)
+    assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
     results = json.loads(Path("domkl-out/simulate-001.json").read_text())["results"]
     last = {row["algorithm"]: float(row["mse"]) for row in rows}
     for result in results:
@@ -105,17 +104,10 @@ def test_parameters_reach_their_algorithms(here, capsys):
 
 def test_the_defaults_are_the_papers(here):
     """(43) divided by M where eq. (5) asks for it; K, α_c, s and the trials of the main job."""
-    from domkl.algorithms.registry import ALGORITHMS
-    from domkl.cli.main import parser
-    from domkl.cli.source import PARTITION_NAMES, SCALE_NAMES
-    from domkl.data.streams import PARTITIONS, SCALES
-
     args = parser().parse_args(["simulate"])
     assert (args.learners, args.connect, args.trials, args.frequencies) == (10, 0.25, 20, 50)
     domkl_ = ALGORITHMS["domkl"].make()
     assert (domkl_.rho, domkl_.eta_l, domkl_.eta_g) == (100 / 50, 10 / 50, 10)
-    assert tuple(ALGORITHMS) == NAMES
-    assert (SCALE_NAMES, PARTITION_NAMES) == (SCALES, PARTITIONS)
 
 
 def test_options_change_what_they_name(here, capsys):
@@ -231,7 +223,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(here, capsys, arguments, code,
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--algorithm", "dokml"],
         ["--data", "rain"],
         ["--scale", "log"],
         ["--learners", "ten"],
@@ -400,3 +391,47 @@ def test_forgetting_is_a_parameter_of_domkrls(here, capsys):
     assert run("--algorithm", "domkrls", "--forget", "1.5") == 2
     assert "forget must be" in capsys.readouterr().err
     assert run("--algorithm", "domkl", "--forget", "0.9") == 2
+
+
+def test_an_algorithm_of_the_users_own(own_folder, capsys):
+    named = ["--algorithm", "own_gossip:Gossip", "--algorithm", "domkl", "--json"]
+    assert run(*named) == 0
+    ours, theirs = json.loads(capsys.readouterr().out)["results"]
+    assert (ours["algorithm"], theirs["algorithm"]) == ("own_gossip:Gossip", "domkl")
+    assert ours["parameters"] == {"pace": 0.5}
+    assert 0 < ours["mse"] < 1
+
+
+@pytest.mark.slow
+def test_an_algorithm_of_the_users_own_in_a_process(own_folder, command):
+    arguments = ["simulate", *SMALL, "--algorithm", "own_gossip:Gossip", "--json"]
+    made = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
+    (result,) = json.loads(made.stdout)["results"]
+    assert result["mse"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("own_gossip:Gosip", "can be imported, got 'own_gossip:Gosip': AttributeError"),
+        ("own_gosip:Gossip", "ModuleNotFoundError: No module named 'own_gosip'"),
+        ("own_broken:Gossip", "SyntaxError"),
+        ("own_gossip:nothing", "must be a subclass of domkl.Algorithm, got 'own_gossip:nothing'"),
+        ("own_gossip:State", "must be a subclass of domkl.Algorithm"),
+        ("own_gossip:Needy", "must have a default for every parameter, got 'own_gossip:Needy'"),
+        (":Gossip", "can be imported, got ':Gossip'"),
+        ("gossip", "must be one of domkl, domkrls, "),
+    ],
+)
+def test_algorithms_that_cannot_be_used(own_folder, capsys, name, message):
+    assert run("--algorithm", name) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("domkl: error: algorithm")
+    assert message in error
+
+
+def test_no_file_of_the_current_folder_hides_an_installed_module(own_folder, capsys):
+    Path("json.py").write_text("raise RuntimeError")
+    Path("numpy.py").write_text("raise RuntimeError")
+    assert run("--algorithm", "own_gossip:Gossip") == 0
+    assert sys.path[-1] == str(own_folder)

@@ -12,12 +12,10 @@ import pandas
 import polars
 import pytest
 
-from domkl.cli import sweep as command
 from domkl.cli.main import main
-from domkl.experiments.sweep import table as table_module
+from domkl.experiments.sweep import FORMATS
 from domkl.experiments.sweep import unit as unit_module
 from domkl.experiments.sweep.spec import read_spec
-from domkl.experiments.sweep.table import FORMATS
 
 FILE = """\
 [sweep]
@@ -190,12 +188,54 @@ def test_a_cluster_without_dask_is_said_at_once(here, monkeypatch, capsys):
     assert "a cluster needs Dask: pip install 'domkl[dask]'" in capsys.readouterr().err
 
 
-def test_the_formats_are_those_of_the_table():
-    assert command.FORMAT_NAMES == table_module.FORMATS
-
-
 def test_the_name_of_a_sweep_names_its_table(here):
     Path("rho.toml").write_text(FILE.replace("[sweep]", '[sweep]\nname = "first try"'))
     assert read_spec("rho.toml").name == "first try"
     assert run() == 0
     assert Path("domkl-out/first try-001.csv").exists()
+
+
+OWN = """\
+[sweep]
+trials = 2
+[data]
+rounds = 12
+[algorithms]
+name = "own_gossip:Gossip"
+pace = [0.25, 1]
+"""
+
+
+def test_an_algorithm_of_the_users_own(own_folder, capsys):
+    Path("rho.toml").write_text(OWN)
+    assert run("--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [cell["pace"] for cell in found["cells"]] == [0.25, 1.0]
+    assert [cell["algorithm"] for cell in found["cells"]] == ["own_gossip:Gossip"] * 2
+    assert run("--json") == 0
+    assert json.loads(capsys.readouterr().out)["units_before"] == 2
+    Path("own_gossip.py").write_text(Path("own_gossip.py").read_text() + "# changed\n")
+    assert run("--json") == 0  # results of the file as it was are not used
+    assert json.loads(capsys.readouterr().out)["units_before"] == 0
+
+
+@pytest.mark.slow
+def test_an_algorithm_of_the_users_own_in_two_processes(own_folder, command, capsys):
+    Path("rho.toml").write_text(OWN)
+    run_here = [*command, "sweep", "rho.toml", "--json", "--out", "two", "--workers", "2"]
+    made = subprocess.run(run_here, capture_output=True, text=True, check=True)
+    assert run("--json") == 0
+    two, one = json.loads(made.stdout), json.loads(capsys.readouterr().out)
+    assert [cell["mse"] for cell in two["cells"]] == [cell["mse"] for cell in one["cells"]]
+
+
+def test_a_parameter_must_not_have_the_name_of_another_column(own_folder, capsys):
+    Path("rho.toml").write_text(OWN.replace("Gossip", "Seeded"))
+    assert run() == 2
+    assert "own_gossip:Seeded: parameter 'seed' must have another name" in capsys.readouterr().err
+
+
+def test_a_parameter_that_an_algorithm_has_not(own_folder, capsys):
+    Path("rho.toml").write_text(OWN.replace("pace", "rho"))
+    assert run() == 2
+    assert "own_gossip:Gossip has no key 'rho'; it may have name, pace" in capsys.readouterr().err

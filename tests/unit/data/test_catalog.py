@@ -1,23 +1,80 @@
 """The catalog agrees with itself, with the command line and with its page."""
 
+import dataclasses
+import hashlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from domkl.cli.source import RULE_NAMES, SET_NAMES
-from domkl.data.catalog import DATASETS
-from domkl.data.records import DataSet
-from domkl.data.rules import RULES
-from domkl.errors import DataError
+import domkl
+from domkl.cli.main import main
+from domkl.data.catalog import DATASETS, DataSet, Edition, Origin, find
+from domkl.errors import DataError, ParameterError
 
 PAGE = (Path(__file__).parents[3] / "docs" / "data.md").read_text()
 EDITIONS = [(data, edition) for data in DATASETS.values() for edition in data.editions]
 
 
-def test_the_parser_knows_the_names():
-    assert tuple(DATASETS) == SET_NAMES
-    assert RULES == RULE_NAMES
+LIGHT = """
+import sys
+import domkl.data.catalog, domkl.options, domkl.algorithms.registry
+print(sorted({"numpy", "numba", "scipy", "matplotlib"} & set(sys.modules)))
+"""
+
+
+def test_the_catalog_loads_no_library():
+    run = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_name_that_is_not_there():
+    assert find("wave") is DATASETS["wave"]
+    with pytest.raises(ParameterError, match=r"data set must be one of weather, .*, got 'moon'"):
+        find("moon")
+
+
+@pytest.fixture
+def added(tmp_path, monkeypatch):
+    """A table and a series that nothing but the catalog knows."""
+    content = b"when;load;rain\n" + b"".join(
+        f"{hour // 2};{hour % 7},5;{hour % 3}\n".encode() for hour in range(40)
+    )
+    (tmp_path / "own.csv").write_bytes(content)
+    edition = Edition(
+        name="own", file="own.csv", state="", rows=40, columns=("when", "load", "rain"),
+        target_bounds=(0, 10), text=("when",), timestamp="when", separator=";", decimal=",",
+        sha256=hashlib.sha256(content).hexdigest(),
+    )  # fmt: skip
+    record = DataSet(
+        name="own-table", title="", origin=Origin("", 0, "", "", ""), task="regression",
+        target="load", not_inputs=("when",), n_inputs=1, paper_rows=40, usable="",
+        editions=(edition,),
+    )  # fmt: skip
+    monkeypatch.setitem(DATASETS, "own-table", record)
+    monkeypatch.setitem(
+        DATASETS, "own-series", dataclasses.replace(record, name="own-series", is_series=True)
+    )
+    return tmp_path
+
+
+def test_a_data_set_is_added_in_the_catalog_alone(added, capsys, tmp_path):
+    """Functions, the command line and sweeps take its name from there."""
+    table = domkl.load_set("own-table", scale="none", data_dir=added)
+    assert (table.X[:3, 0].tolist(), table.y[:3].tolist()) == ([0, 1, 2], [0.5, 1.5, 2.5])
+    assert domkl.load_series("own-series", data_dir=added).values.tolist()[:3] == [0.5, 1.5, 2.5]
+    clean = domkl.load_series("own-series", rule="clean", data_dir=added)
+    assert clean.values.tolist()[:3] == [0.5, 2.5, 4.5]  # one value for each time stamp
+    assert domkl.load_set("own-series", n_lags=2, data_dir=added).X.shape == (38, 2)
+    assert main(["data", "list", "--data-dir", str(added)]) == 0
+    assert "own-table" in capsys.readouterr().out
+    where = ["--data-dir", str(added), "--out", str(tmp_path / "out"), "--trials", "1"]
+    assert main(["simulate", "--data", "own-series", "--algorithm", "last-value", *where]) == 0
+    data = {"name": "own-table", "data_dir": str(added)}
+    tables = {"sweep": {"trials": 1}, "data": data, "algorithms": {"name": "last-value"}}
+    assert len(domkl.sweep(tables, out=tmp_path / "out", workers=1)) == 1
 
 
 def test_the_rows_of_table_2():

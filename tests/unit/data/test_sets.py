@@ -136,3 +136,28 @@ def test_the_clean_temperature_has_no_zero_kelvin():
 def test_choices_that_do_not_exist(arguments, message):
     with pytest.raises(domkl.ParameterError, match=message):
         domkl.load_set(**arguments)
+
+
+def test_the_shipped_series_follow_the_paper():
+    traffic, temperature = domkl.load_series("traffic"), domkl.load_series("temperature")
+    assert (len(traffic.values), traffic.values.min(), traffic.values.max()) == (6500, 125, 7217)
+    assert len(temperature.values) == 5500
+    assert temperature.values.min() == 244.82
+
+
+def test_the_clean_series_has_one_possible_value_an_hour():
+    traffic = domkl.load_series("traffic", rule="clean")
+    temperature = domkl.load_series("temperature", rule="clean")
+    assert len(traffic.values) == 48204 - 7629
+    assert "7629 repeated hours" in traffic.note
+    assert (temperature.values > 0).all()
+    assert len(temperature.values) == len(traffic.values) - 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("rain",), "name must be one of"), (("traffic", "raw"), "rule must be one of")],
+)
+def test_unknown_names(arguments, message):
+    with pytest.raises(domkl.ParameterError, match=message):
+        domkl.load_series(*arguments)

@@ -1,15 +1,15 @@
-"""Tables of an edition: separators, marks, gaps, and cells that are wrong."""
+"""CSV files of the user's own, declared ranges, and the tables of the catalog's data sets."""
 
+import gzip
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import domkl
-from domkl.data.content import check_content
-from domkl.data.records import DataSet, Edition, Origin
-from domkl.data.rules import choose
-from domkl.data.tables import day_fraction, read_table
+from domkl.data.catalog import DataSet, Edition, Origin
+from domkl.data.sets import choose
+from domkl.data.tables import check_content, day_fraction, read_table
 
 PLAIN = Edition(
     name="plain", file="toy.csv", state="", rows=2, columns=("when", "a", "y"), text=("when",),
@@ -64,7 +64,7 @@ def test_gaps_are_kept_as_such(gap):
         ("", "has no column 'when' and 2 more"),
     ],
 )
-def test_tables_that_cannot_be_used(text, message):
+def test_tables_of_the_catalog_that_cannot_be_used(text, message):
     with pytest.raises(domkl.DataError, match=message):
         read(text)
 
@@ -103,3 +103,89 @@ def test_rows_within_a_slack_where_the_file_was_never_seen():
         check_content(content, SET, replace(PLAIN, rows=3000), "toy.csv")
     with pytest.raises(domkl.DataError, match="must have 2000 rows, got 1999"):
         check_content(content, SET, replace(PLAIN, rows=2000, sha256="0" * 64), "toy.csv")
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_a_table(table, name):
+    path = table("a,b,price\n1,2,3\n4,5,6\n", name)
+    found = domkl.load_table(path, "price")
+    assert found.names == ("a", "b")
+    np.testing.assert_array_equal(found.X, [[1, 2], [4, 5]])
+    np.testing.assert_array_equal(found.y, [3, 6])
+
+
+def test_columns_can_be_dropped_and_rows_with_gaps_too(table):
+    path = table("when,a,price\nmonday,1,2\ntuesday,,3\n,4,5\n")
+    found = domkl.load_table(path, "price", drop=["when"], missing="drop")
+    assert found.y.tolist() == [2, 5]
+    assert found.n_dropped == 1
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(table):
+    assert domkl.load_table(table("\ufeffa,b\n1,2\n"), "a").names == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,x\n", r"line 2, column 'b' must be a number, got 'x'"),
+        ("a,b\n1,2\n1,\n", r"line 3, column 'b' is empty"),
+        ("a,b\n1,nan\n", r"column 'b' must be finite, got 'nan'"),
+        ("a,b\n1,inf\n", r"column 'b' must be finite, got 'inf'"),
+        ("a,c\n1,2\n", r"has no column 'b'; it has a, c"),
+        ("a,b\n", "must have a header and at least one row"),
+        ("", "must have a header and at least one row"),
+        ("a,b\n1,2,3\n", "line 2 must have 2 cells as the header, got 3"),
+        ("b\n1\n", "must have a column besides the target"),
+        ("a,a,b\n1,2,3\n", "must name each column once, got 'a' again"),
+    ],
+)
+def test_tables_that_cannot_be_used(table, text, message):
+    with pytest.raises(domkl.DataError, match=message):
+        domkl.load_table(table(text), "b")
+
+
+def test_files_that_cannot_be_read(tmp_path, table):
+    with pytest.raises(domkl.DataError, match="no such file"):
+        domkl.load_table(tmp_path / "none.csv", "a")
+    with pytest.raises(domkl.DataError, match="cannot read"):
+        domkl.load_table(tmp_path, "a")
+    whole = gzip.compress(b"a,b\n1,2\n" * 1000)
+    (tmp_path / "cut.csv.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(domkl.DataError, match="cannot read"):
+        domkl.load_table(tmp_path / "cut.csv.gz", "a")
+    (tmp_path / "latin.csv").write_bytes(b"a,b\n\xff\xfe,1\n")
+    with pytest.raises(domkl.DataError, match="cannot read"):
+        domkl.load_table(tmp_path / "latin.csv", "a")
+
+
+def test_ranges_are_read_by_name(tmp_path):
+    path = tmp_path / "ranges.csv"
+    path.write_text("low,column,high\n0,a,1\n-5,b,5.5\n")
+    assert domkl.read_ranges(path) == {"a": (0, 1), "b": (-5, 5.5)}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("column,low\na,1\n", "must have the columns column, low, high, got column, low"),
+        ("column,low,high\na,1,1\n", "line 2 must have numbers low < high, got '1' and '1'"),
+        ("column,low,high\na,x,1\n", "line 2 must have numbers low < high, got 'x' and '1'"),
+        ("column,low,high\na,0,inf\n", "line 2 must have numbers low < high"),
+        ("column,low,high\na,0,1\na,0,1\n", "line 3 must name another column, got 'a' again"),
+    ],
+)
+def test_ranges_that_are_none(tmp_path, text, message):
+    (tmp_path / "ranges.csv").write_text(text)
+    with pytest.raises(domkl.DataError, match=message):
+        domkl.read_ranges(tmp_path / "ranges.csv")

@@ -1,6 +1,8 @@
-"""Outcomes on disk: whole, named by all they depend on, never computed twice."""
+"""Results on disk: complete, under a key of all that they depend on, never computed twice."""
 
+import importlib
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +12,19 @@ import domkl
 from domkl.errors import ParameterError
 from domkl.experiments import store as store_module
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.works.base import Work
-from domkl.experiments.store import Store, digest_of, key_of, sources_digest
+from domkl.experiments.reproduce.session import Session
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.store import (
+    Store,
+    algorithm_digest,
+    code_digest,
+    digest_of,
+    key_of,
+    package_digest,
+)
 
 
-class Counting(Work):
+class Counting(Task):
     """Counts how often it was done."""
 
     label, cost = "counting", 1.0
@@ -34,8 +43,8 @@ class Counting(Work):
 
 
 @pytest.fixture
-def lab(tmp_path):
-    return Lab(Setting(n_trials=1), Store(tmp_path / "units"))
+def session(tmp_path):
+    return Session(Setting(n_trials=1), Store(tmp_path / "units"))
 
 
 def silent(label, done, total):
@@ -98,42 +107,139 @@ def test_a_name_says_all_that_went_in(monkeypatch):
     assert key_of(parts) != name
 
 
-@pytest.mark.parametrize("file", ["core/admm.py", "data/streams.py", "rng.py", "sim/engine.py"])
-def test_a_change_of_the_code_changes_the_name(tmp_path, file):
-    root = tmp_path / "domkl"
-    shutil.copytree(Path(domkl.__file__).parent, root, ignore=shutil.ignore_patterns("__pycache__"))
-    before = sources_digest(root)
-    assert before == store_module.code_digest()
-    (root / file).write_text((root / file).read_text() + "\n# changed\n")
-    assert sources_digest(root) != before
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory):
+    root = tmp_path_factory.mktemp("copy") / "domkl"
+    shutil.copytree(PACKAGE, root, ignore=shutil.ignore_patterns("__pycache__"))
+    return root
 
 
-def test_work_is_done_once(lab, tmp_path):
-    work, twin = Counting(1), Counting(1)
-    lab.do([work, twin], silent)
-    assert work.times + twin.times == 1
+PACKAGE = Path(domkl.__file__).parent
+FOLDERS = sorted({path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")})
+RESULTS_DEPEND_ON = [folder for folder in FOLDERS if folder.parts[:1] not in (("mesh",), ("cli",))]
+
+
+def test_the_digest_is_that_of_the_package(copied):
+    assert package_digest(copied) == package_digest(PACKAGE)
+    assert package_digest(PACKAGE) != code_digest()  # which has the libraries too
+
+
+@pytest.mark.parametrize("folder", RESULTS_DEPEND_ON, ids=str)
+def test_a_change_of_the_code_changes_the_digest(copied, folder):
+    """In every folder, those to come included: change a file, add one, move one, remove one."""
+    before = package_digest(copied)
+    assert before == package_digest(PACKAGE)
+    path = next(path for path in sorted((copied / folder).glob("*.py")))
+    text, new, moved = path.read_text(), copied / folder / "new.py", copied / folder / "moved.py"
+    path.write_text(text + "\n# changed\n")
+    found = [package_digest(copied)]
+    path.write_text(text)
+    new.write_text("")
+    found.append(package_digest(copied))
+    new.unlink()
+    path.rename(moved)
+    found.append(package_digest(copied))
+    moved.rename(copied / folder / "sub.txt")
+    found.append(package_digest(copied))
+    (copied / folder / "sub.txt").rename(path)
+    assert len({before, *found}) == 5
+    assert package_digest(copied) == before
+
+
+def test_a_file_that_moves_to_another_folder_changes_the_digest(copied):
+    before = package_digest(copied)
+    (copied / "rng.py").rename(copied / "core" / "rng.py")
+    assert package_digest(copied) != before
+    (copied / "core" / "rng.py").rename(copied / "rng.py")
+
+
+@pytest.mark.parametrize("folder", ["mesh", "cli"])
+def test_results_do_not_depend_on_mesh_and_command_line(copied, folder):
+    before = package_digest(copied)
+    (copied / folder / "new.py").write_text("")
+    assert package_digest(copied) == before
+    (copied / folder / "new.py").unlink()
+
+
+OWN = """
+from dataclasses import dataclass
+from domkl import LastValue
+from {base} import Base
+
+class {name}(Base):
+    pass
+"""
+
+
+def own(monkeypatch, tmp_path, name="Own", tail=""):
+    """An algorithm of the user's own, and its base class, each in a file."""
+    for module in ("digest_own", "digest_base"):
+        sys.modules.pop(module, None)
+    monkeypatch.syspath_prepend(tmp_path)
+    base = tmp_path / "digest_base.py"
+    if not base.exists():
+        base.write_text("from domkl import LastValue\nclass Base(LastValue):\n    pass\n")
+    text = OWN.format(base="digest_base", name=name) + tail
+    (tmp_path / "digest_own.py").write_text(text)
+    importlib.invalidate_caches()
+    return getattr(importlib.import_module("digest_own"), name)()
+
+
+def test_the_users_files_are_part_of_the_digest(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    first = algorithm_digest(own(monkeypatch, tmp_path))
+    assert algorithm_digest(own(monkeypatch, tmp_path)) == first
+    changed = algorithm_digest(own(monkeypatch, tmp_path, tail="# changed\n"))
+    renamed = algorithm_digest(own(monkeypatch, tmp_path, name="Other"))
+    (tmp_path / "digest_base.py").write_text(
+        "from domkl import LastValue\nclass Base(LastValue):\n    relative_cost = 2.0\n"
+    )
+    rebased = algorithm_digest(own(monkeypatch, tmp_path))
+    inside = algorithm_digest(domkl.Alone(own(monkeypatch, tmp_path)))
+    before = algorithm_digest(domkl.Alone(own(monkeypatch, tmp_path, tail="# changed\n")))
+    assert len({first, changed, renamed, rebased, inside, before}) == 6
+
+
+def test_parameters_are_part_of_the_digest():
+    ours = algorithm_digest(domkl.DOMKL())
+    assert algorithm_digest(domkl.DOMKL(rho=2.0)) == ours
+    assert algorithm_digest(domkl.DOMKL(rho=3.0)) != ours
+    assert algorithm_digest(domkl.DOMKL(loss=domkl.Huber(0.1))) != ours
+
+
+def test_an_algorithm_without_a_file_is_refused():
+    made = {"__name__": "typed_at_a_prompt"}
+    exec("import domkl\nclass Own(domkl.LastValue):\n    pass\n", made)
+    with pytest.raises(ParameterError, match="typed_at_a_prompt:Own must be defined in a file"):
+        algorithm_digest(made["Own"]())
+
+
+def test_work_is_done_once(session, tmp_path):
+    task, twin = Counting(1), Counting(1)
+    session.do([task, twin], silent)
+    assert task.times + twin.times == 1
     again, other = Counting(1), Counting(2)
-    later = Lab(lab.setting, Store(tmp_path / "units"))
+    later = Session(session.setting, Store(tmp_path / "units"))
     later.do([again, other], silent)
     assert (again.times, other.times) == (0, 1)
     assert float(later[again]["value"]) == 1
     assert float(later[again]["seconds"]) >= 0
 
 
-def test_an_interrupted_run_keeps_what_it_finished(lab):
-    works = [Counting(n) for n in range(3)]
+def test_an_interrupted_run_keeps_what_it_finished(session):
+    tasks = [Counting(n) for n in range(3)]
 
     def stop(label, done, total):
         if done == 1.5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        lab.do(works, stop)
-    assert [lab.store.has(work.key) for work in works] == [True, False, False]
+        session.do(tasks, stop)
+    assert [session.store.has(task.key) for task in tasks] == [True, False, False]
 
 
-def test_progress_ends_at_the_total(lab):
+def test_progress_ends_at_the_total(session):
     seen = []
-    lab.do([Counting(n) for n in range(3)], lambda *values: seen.append(values))
+    session.do([Counting(n) for n in range(3)], lambda *values: seen.append(values))
     assert seen[-1][1:] == (3.0, 3.0)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)

@@ -1,5 +1,34 @@
-"""The paper's table, figures and claims, done again: one module each.
+"""The paper's table, figures and claims, reproduced.
 
-`lab.py` holds what all experiments share, `work.py` and `store.py` what is computed and kept,
-`document.py` what a section of the report is, `figures.py` and `page.py` how it is shown.
+Each module named after a part (`table_1`, `figure_1`, …) has two functions: ``tasks(session)`` says
+what must be calculated, ``section(session)`` makes a section of the report from the results.
+`session.py` holds what they share, `tasks/` the calculations, `paper.py` the printed numbers,
+`document.py` the data structure of a report, `figures.py` and `page.py` how it is shown, and
+`run.py` runs it all.
 """
+
+from typing import NamedTuple
+
+
+class Part(NamedTuple):
+    """What the user can ask for."""
+
+    summary: str
+    sections: tuple[str, ...]
+
+
+_SECTIONS = ("table-1", "figure-1", "figure-2", "claims", "theorems", "beyond")
+
+PARTS = {
+    "table-1": Part("MSE and CV for six settings of rho and eta_g", ("table-1",)),
+    "figure-1": Part("MSE(t) and CV(t) on six data sets", ("figure-1",)),
+    "figure-2": Part("MSE and CV against the size of the network", ("figure-2",)),
+    "theorems": Part(
+        "both regrets against the square root of T, Lemma 3, assumption (a4)", ("theorems",)
+    ),
+    "claims": Part("every claim of the paper: the above, and what the text says", _SECTIONS[:5]),
+    "beyond": Part(
+        "simpler methods on the same data, and River's models if River is installed", ("beyond",)
+    ),
+    "all": Part("everything", _SECTIONS),
+}

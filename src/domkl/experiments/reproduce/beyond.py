@@ -20,11 +20,14 @@ from domkl.experiments.reproduce.document import (
     mean_of,
     verdict,
 )
-from domkl.experiments.reproduce.lab import SETS, Lab
-from domkl.experiments.reproduce.works import river
-from domkl.experiments.reproduce.works.base import Work
-from domkl.experiments.reproduce.works.pooled import PooledLinear
-from domkl.experiments.reproduce.works.river import RiverCurve
+from domkl.experiments.reproduce.session import SETS, Session
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks.rivals import (
+    RIVER_MODELS,
+    PooledLinear,
+    RiverCurve,
+    river_version,
+)
 
 NETWORKED: dict[str, Algorithm] = {
     "comkl": COMKL(),
@@ -37,34 +40,36 @@ ALONE = ("alone", "last-value", "linear-rls")
 SHOWN = ("comkl", "domkl", "rff-domkl", "domkrls", *ALONE, "linear-rls pooled", "river forest")
 
 
-def named_works(lab: Lab, data: str) -> dict[str, Work]:
+def named_tasks(session: Session, data: str) -> dict[str, Task]:
     """Everything that is run on a data set, by its name in the table."""
-    newest = 0 if lab.stream(data).is_series else None
-    found: dict[str, Work] = {
-        name: lab.curves(data, name, algorithm) for name, algorithm in NETWORKED.items()
+    newest = 0 if session.stream(data).is_series else None
+    found: dict[str, Task] = {
+        name: session.curves(data, name, algorithm) for name, algorithm in NETWORKED.items()
     }
-    found["alone"] = lab.curves(data, "alone", Alone(DOMKL()))
-    found["domkrls alone"] = lab.curves(data, "domkrls alone", Alone(DOMKRLS()))
+    found["alone"] = session.curves(data, "alone", Alone(DOMKL()))
+    found["domkrls alone"] = session.curves(data, "domkrls alone", Alone(DOMKRLS()))
     # these draw nothing: one trial says all
-    found["last-value"] = lab.curves(data, "last-value", LastValue(newest), at_most=1)
-    found["linear-rls"] = lab.curves(data, "linear-rls", LinearRLS(), at_most=1)
-    found["linear-rls pooled"] = PooledLinear(lab.stream(data), lab.setting.n_learners)
-    if river.is_installed():
-        for name in river.MODELS[:2] if lab.is_quick else river.MODELS:
+    found["last-value"] = session.curves(data, "last-value", LastValue(newest), at_most=1)
+    found["linear-rls"] = session.curves(data, "linear-rls", LinearRLS(), at_most=1)
+    found["linear-rls pooled"] = PooledLinear(session.stream(data), session.setting.n_learners)
+    if river_version() is not None:
+        for name in RIVER_MODELS[:2] if session.is_quick else RIVER_MODELS:
             for is_pooled in (False, True):
-                made = RiverCurve(lab.stream(data), name, lab.setting.n_learners, is_pooled)
+                made = RiverCurve(session.stream(data), name, session.setting.n_learners, is_pooled)
                 found[f"river {name}{' pooled' * is_pooled}"] = made
     return found
 
 
-def works(lab: Lab) -> list[Work]:
+def tasks(session: Session) -> list[Task]:
     """All of it on all sets."""
-    return [work for data in lab.available(SETS) for work in named_works(lab, data).values()]
+    return [
+        task for data in session.available(SETS) for task in named_tasks(session, data).values()
+    ]
 
 
-def section(lab: Lab) -> Section:
+def section(session: Session) -> Section:
     """The table, the curves, and what they say."""
-    names = lab.available(SETS)
+    names = session.available(SETS)
     made = Section("beyond", "Beyond the paper: what a user would do without it")
     made.text = [
         "'domkrls' is what domkl recommends, least squares in the features of each kernel."
@@ -75,43 +80,45 @@ def section(lab: Lab) -> Section:
         " work. River's models run with River's defaults and seed 1, each learner by itself, or"
         " pooled. MSE is without MSE(1) = 1.",
     ]
-    if not river.is_installed():
+    if river_version() is None:
         made.text.append("River is not installed here: `pip install 'domkl[river]'` adds its rows.")
-    made.tables = [_table(lab, names)]
-    panels = [Panel(data, "round t", "MSE(t)", _lines(lab, data)) for data in names]
+    made.tables = [_table(session, names)]
+    panels = [Panel(data, "round t", "MSE(t)", _lines(session, data)) for data in names]
     caption = "MSE(t) of learners and of simpler methods."
     made.figures = [Figure("beyond", caption, panels, n_columns=4)]
-    made.claims = [_linear(lab, names), _network(lab, names), _server(lab, names)]
-    made.claims += [_second_order(lab, names)]
+    made.claims = [_linear(session, names), _network(session, names), _server(session, names)]
+    made.claims += [_second_order(session, names)]
     return made
 
 
-def _lines(lab: Lab, data: str) -> list[Line]:
-    found = named_works(lab, data)
-    return [line(name, lab[found[name]]["mse"]) for name in SHOWN if name in found]
+def _lines(session: Session, data: str) -> list[Line]:
+    found = named_tasks(session, data)
+    return [line(name, session[found[name]]["mse"]) for name in SHOWN if name in found]
 
 
-def _table(lab: Lab, names: list[str]) -> Table:
-    by_set = {data: named_works(lab, data) for data in names}
+def _table(session: Session, names: list[str]) -> Table:
+    by_set = {data: named_tasks(session, data) for data in names}
     rows: list[list[Cell]] = []
     for method in by_set[names[0]]:
-        rows.append([method, *(100 * mean_of(lab[by_set[data][method]]) for data in names)])
+        rows.append([method, *(100 * mean_of(session[by_set[data][method]]) for data in names)])
     note = "Numbers above 1e3 are models that diverge with the defaults of their library."
     return Table("Final MSE, times 100", ["method", *names], rows, [note])
 
 
-def _ratios(lab: Lab, names: list[str], ours: str, theirs: str) -> dict[str, float]:
-    found = {data: named_works(lab, data) for data in names}
-    return {data: mean_of(lab[w[ours]]) / mean_of(lab[w[theirs]]) for data, w in found.items()}
+def _ratios(session: Session, names: list[str], ours: str, theirs: str) -> dict[str, float]:
+    found = {data: named_tasks(session, data) for data in names}
+    return {
+        data: mean_of(session[w[ours]]) / mean_of(session[w[theirs]]) for data, w in found.items()
+    }
 
 
 def _list(ratios: dict[str, float]) -> str:
     return ", ".join(f"{data} {ratio:.2f}" for data, ratio in ratios.items())
 
 
-def _linear(lab: Lab, names: list[str]) -> Claim:
-    linear = _ratios(lab, names, "domkl", "linear-rls")
-    last = _ratios(lab, names, "domkl", "last-value")
+def _linear(session: Session, names: list[str]) -> Claim:
+    linear = _ratios(session, names, "domkl", "linear-rls")
+    last = _ratios(session, names, "domkl", "last-value")
     text = "DOMKL predicts better than linear least squares without a network, or the last value."
     losses = [data for data, ratio in linear.items() if ratio > 1]
     evidence = (
@@ -123,8 +130,8 @@ def _linear(lab: Lab, names: list[str]) -> Claim:
     return Claim("beyond-linear", text, OURS, evidence, verdict(is_true))
 
 
-def _network(lab: Lab, names: list[str]) -> Claim:
-    ratios = _ratios(lab, names, "domkl", "alone")
+def _network(session: Session, names: list[str]) -> Claim:
+    ratios = _ratios(session, names, "domkl", "alone")
     text = "A learner is better off in the network than alone (in MSE)."
     losses = [data for data, ratio in ratios.items() if ratio > 1]
     evidence = f"DOMKL's MSE over the same learner's alone: {_list(ratios)}. " + (
@@ -135,11 +142,11 @@ def _network(lab: Lab, names: list[str]) -> Claim:
     return Claim("beyond-alone", text, OURS, evidence, verdict(not losses))
 
 
-def _second_order(lab: Lab, names: list[str]) -> Claim:
+def _second_order(session: Session, names: list[str]) -> Claim:
     text = "DOMKRLS predicts better than linear least squares without a network, and than alone."
-    linear = _ratios(lab, names, "domkrls", "linear-rls")
-    pooled = _ratios(lab, names, "domkrls", "linear-rls pooled")
-    alone = _ratios(lab, names, "domkrls", "domkrls alone")
+    linear = _ratios(session, names, "domkrls", "linear-rls")
+    pooled = _ratios(session, names, "domkrls", "linear-rls pooled")
+    alone = _ratios(session, names, "domkrls", "domkrls alone")
     evidence = (
         f"DOMKRLS's MSE over that of linear least squares alone: {_list(linear)}; pooled:"
         f" {_list(pooled)}; over its own alone: {_list(alone)}."
@@ -148,10 +155,10 @@ def _second_order(lab: Lab, names: list[str]) -> Claim:
     return Claim("beyond-domkrls", text, OURS, evidence, verdict(is_true))
 
 
-def _server(lab: Lab, names: list[str]) -> Claim:
+def _server(session: Session, names: list[str]) -> Claim:
     text = "COMKL, with a server, predicts better than linear least squares without a network."
-    alone = _ratios(lab, names, "comkl", "linear-rls")
-    pooled = _ratios(lab, names, "comkl", "linear-rls pooled")
+    alone = _ratios(session, names, "comkl", "linear-rls")
+    pooled = _ratios(session, names, "comkl", "linear-rls pooled")
     evidence = (
         f"COMKL's MSE over that of linear least squares alone: {_list(alone)}; pooled:"
         f" {_list(pooled)}. COMKL takes gradient steps; least squares uses the curvature."

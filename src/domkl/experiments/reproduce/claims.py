@@ -7,7 +7,7 @@ import numpy as np
 from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.core.kernels import gaussian_bank
 from domkl.data.streams import deal
-from domkl.experiments.reproduce import printed
+from domkl.experiments.reproduce import paper
 from domkl.experiments.reproduce.document import (
     Cell,
     Claim,
@@ -18,11 +18,11 @@ from domkl.experiments.reproduce.document import (
     mean_of,
     verdict,
 )
-from domkl.experiments.reproduce.lab import PANELS, SETS, Lab
+from domkl.experiments.reproduce.session import PANELS, SETS, Session
 from domkl.experiments.reproduce.table_1 import learner
-from domkl.experiments.reproduce.works.base import Work
-from domkl.experiments.reproduce.works.curves import Curves
-from domkl.experiments.reproduce.works.privacy import Eavesdropper
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks.curves import Curves
+from domkl.experiments.reproduce.tasks.privacy import Eavesdropper
 from domkl.metrics.intervals import paired_interval
 
 BANDWIDTHS = tuple(kernel.bandwidth for kernel in gaussian_bank())
@@ -37,76 +37,76 @@ N_OVERHEARD = 200
 N_TRIALS = 100  # at most: what is asked for here shows in a few
 
 
-def _kernel(lab: Lab, data: str, bandwidth: float) -> Curves:
-    return lab.curves(
+def _kernel(session: Session, data: str, bandwidth: float) -> Curves:
+    return session.curves(
         data, f"dokl {bandwidth:.2g}", DOKL(), bandwidths=(bandwidth,), at_most=N_TRIALS
     )
 
 
-def _domkl(lab: Lab, data: str) -> Curves:
-    return lab.curves(data, "domkl", DOMKL(), at_most=N_TRIALS)
+def _domkl(session: Session, data: str) -> Curves:
+    return session.curves(data, "domkl", DOMKL(), at_most=N_TRIALS)
 
 
-def _eta_l(lab: Lab, data: str, eta_l: int) -> Curves:
-    algorithm = learner(printed.RHO, printed.ETA_G, eta_l)
-    return lab.curves(data, f"eta_l {eta_l}", algorithm, at_most=N_TRIALS)
+def _eta_l(session: Session, data: str, eta_l: int) -> Curves:
+    algorithm = learner(paper.RHO, paper.ETA_G, eta_l)
+    return session.curves(data, f"eta_l {eta_l}", algorithm, at_most=N_TRIALS)
 
 
-def _dealt(lab: Lab, data: str, partition: str) -> Curves:
-    return lab.curves(data, partition, DOMKL(), partition=partition, at_most=N_TRIALS)
+def _dealt(session: Session, data: str, partition: str) -> Curves:
+    return session.curves(data, partition, DOMKL(), partition=partition, at_most=N_TRIALS)
 
 
-def _tree(lab: Lab, data: str, weights: Rule) -> Curves:
+def _tree(session: Session, data: str, weights: Rule) -> Curves:
     algorithm = DOMKL(weights=weights)
-    return lab.curves(data, weights, algorithm, network="tree", at_most=N_TRIALS)
+    return session.curves(data, weights, algorithm, network="tree", at_most=N_TRIALS)
 
 
-def _overheard(lab: Lab) -> Eavesdropper:
-    stream = lab.stream("traffic")
-    X, y = deal(stream.X, stream.y, lab.setting.n_learners)
-    return Eavesdropper(X[:N_OVERHEARD], y[:N_OVERHEARD], lab.setting.seed)
+def _overheard(session: Session) -> Eavesdropper:
+    stream = session.stream("traffic")
+    X, y = deal(stream.X, stream.y, session.setting.n_learners)
+    return Eavesdropper(X[:N_OVERHEARD], y[:N_OVERHEARD], session.setting.seed)
 
 
-def works(lab: Lab) -> list[Work]:
+def tasks(session: Session) -> list[Task]:
     """All that this section needs."""
-    found: list[Work] = [_overheard(lab)]
-    for data in lab.available(SETS):
-        found += [_domkl(lab, data)]
-        found += [_kernel(lab, data, bandwidth) for bandwidth in BANDWIDTHS]
-    for data in lab.available(PANELS):
-        found += [_eta_l(lab, data, eta_l) for eta_l in ETA_L]
-        found += [_tree(lab, data, weights) for weights in RULES]
-    for data in lab.available(REGRESSION):
-        found += [_dealt(lab, data, partition) for partition in PARTITIONS]
+    found: list[Task] = [_overheard(session)]
+    for data in session.available(SETS):
+        found += [_domkl(session, data)]
+        found += [_kernel(session, data, bandwidth) for bandwidth in BANDWIDTHS]
+    for data in session.available(PANELS):
+        found += [_eta_l(session, data, eta_l) for eta_l in ETA_L]
+        found += [_tree(session, data, weights) for weights in RULES]
+    for data in session.available(REGRESSION):
+        found += [_dealt(session, data, partition) for partition in PARTITIONS]
     return found
 
 
-def section(lab: Lab) -> Section:
+def section(session: Session) -> Section:
     """Claim by claim."""
     made = Section("claims", "Claims of the text")
-    n_trials = min(N_TRIALS, lab.setting.n_trials)
+    n_trials = min(N_TRIALS, session.setting.n_trials)
     made.text = [f"Means over {n_trials} trials, without MSE(1) = CV(1) = 1."]
-    _best_kernel(lab, made)
-    _little_impact(lab, made)
-    _partitions(lab, made)
-    _messages(lab, made)
-    _privacy(lab, made)
+    _best_kernel(session, made)
+    _little_impact(session, made)
+    _partitions(session, made)
+    _messages(session, made)
+    _privacy(session, made)
     return made
 
 
-def _best_kernel(lab: Lab, made: Section) -> None:
+def _best_kernel(session: Session, made: Section) -> None:
     text = (
         "DOMKL has the same MSE and CV as DOKL with the best of the 17 kernels"
         f" (we ask: within {100 * SAME:.0f} %)."
     )
-    names, far = lab.available(SETS), []
+    names, far = session.available(SETS), []
     weights: list[float] = []
     rows: list[list[Cell]] = []
     for data in names:
-        ours = lab[_domkl(lab, data)]
-        errors = {b: mean_of(lab[_kernel(lab, data, b)]) for b in BANDWIDTHS}
+        ours = session[_domkl(session, data)]
+        errors = {b: mean_of(session[_kernel(session, data, b)]) for b in BANDWIDTHS}
         best = min(errors, key=errors.__getitem__)
-        theirs = lab[_kernel(lab, data, best)]
+        theirs = session[_kernel(session, data, best)]
         ratios = [mean_of(ours, curve) / mean_of(theirs, curve) for curve in ("mse", "cv")]
         values = [100 * mean_of(k, curve) for curve in ("mse", "cv") for k in (ours, theirs)]
         weights.append(float(ours["weights"][BANDWIDTHS.index(best)]))
@@ -126,7 +126,7 @@ def _best_kernel(lab: Lab, made: Section) -> None:
         )
     if "wave" in bests:
         evidence += (
-            f" The paper names sigma^2 = {printed.BEST_KERNEL['wave']:g} as the best kernel for"
+            f" The paper names sigma^2 = {paper.BEST_KERNEL['wave']:g} as the best kernel for"
             f" Wave; ours is {bests['wave']:.3g}."
         )
     made.claims.append(
@@ -134,18 +134,18 @@ def _best_kernel(lab: Lab, made: Section) -> None:
     )
 
 
-def _finals(lab: Lab, works: list[Curves]) -> tuple[list[float], list[float]]:
+def _finals(session: Session, tasks: list[Curves]) -> tuple[list[float], list[float]]:
     """MSE and CV of each, times 100."""
-    mse, cv = ([100 * mean_of(lab[work], curve) for work in works] for curve in ("mse", "cv"))
+    mse, cv = ([100 * mean_of(session[task], curve) for task in tasks] for curve in ("mse", "cv"))
     return mse, cv
 
 
-def _little_impact(lab: Lab, made: Section) -> None:
+def _little_impact(session: Session, made: Section) -> None:
     text = f"eta_l has little impact (we ask: largest over smallest MSE and CV at most {LITTLE})."
-    names, most = lab.available(PANELS), 1.0
+    names, most = session.available(PANELS), 1.0
     rows: list[list[Cell]] = []
     for data in names:
-        mse, cv = _finals(lab, [_eta_l(lab, data, eta_l) for eta_l in ETA_L])
+        mse, cv = _finals(session, [_eta_l(session, data, eta_l) for eta_l in ETA_L])
         spread = max(mse) / min(mse), max(cv) / min(cv)
         rows.append([data, *mse, spread[0], *cv, spread[1]])
         most = max(most, *spread)
@@ -162,12 +162,12 @@ def _little_impact(lab: Lab, made: Section) -> None:
     )
 
 
-def _partitions(lab: Lab, made: Section) -> None:
+def _partitions(session: Session, made: Section) -> None:
     text = f"Partitions do not affect the performance (we ask: spread of MSE at most {LITTLE})."
-    names, most = lab.available(REGRESSION), 1.0
+    names, most = session.available(REGRESSION), 1.0
     rows: list[list[Cell]] = []
     for data in names:
-        mse, cv = _finals(lab, [_dealt(lab, data, partition) for partition in PARTITIONS])
+        mse, cv = _finals(session, [_dealt(session, data, partition) for partition in PARTITIONS])
         rows.append([data, *mse, max(mse) / min(mse), *cv])
         most = max(most, max(mse) / min(mse))
     columns = [
@@ -189,12 +189,12 @@ def _partitions(lab: Lab, made: Section) -> None:
     )
 
 
-def _messages(lab: Lab, made: Section) -> None:
+def _messages(session: Session, made: Section) -> None:
     text = "On acyclic graphs message passing improves the weights (we ask: MSE nowhere 1 % above)."
-    names, better, worse, most = lab.available(PANELS), [], [], 0.0
+    names, better, worse, most = session.available(PANELS), [], [], 0.0
     rows: list[list[Cell]] = []
     for data in names:
-        near, far = (lab[_tree(lab, data, w)] for w in RULES)
+        near, far = (session[_tree(session, data, w)] for w in RULES)
         cells: list[Cell] = [data]
         most = max(most, mean_of(far) / mean_of(near))
         for curve in ("mse", "cv"):
@@ -212,8 +212,9 @@ def _messages(lab: Lab, made: Section) -> None:
     caption = "Random trees: weights from neighbors (16) and from messages, times 100"
     made.tables.append(Table(caption, columns, rows))
     evidence = (
-        f"Message passing against (16) on random trees of {lab.setting.n_learners} learners, paired"
-        f" by trial: better in {', '.join(better) or 'none'}; worse in {', '.join(worse) or 'none'}"
+        f"Message passing against (16) on random trees of {session.setting.n_learners} learners,"
+        f" paired by trial: better in {', '.join(better) or 'none'};"
+        f" worse in {', '.join(worse) or 'none'}"
         f" (the rest within the interval). Its MSE is at most {most:.3f} times that of (16)."
     )
     made.claims.append(
@@ -221,13 +222,13 @@ def _messages(lab: Lab, made: Section) -> None:
     )
 
 
-def _privacy(lab: Lab, made: Section) -> None:
-    kept = lab[_overheard(lab)]
+def _privacy(session: Session, made: Section) -> None:
+    results = session[_overheard(session)]
     evidence = (
         "The only neighbor of the first learner of a path computes that learner's samples from the"
         f" messages of the first {N_OVERHEARD} rounds of Traffic: largest error"
-        f" {np.max(kept['x_error']):.1e} in x and {np.max(kept['y_error']):.1e} in y."
+        f" {np.max(results['x_error']):.1e} in x and {np.max(results['y_error']):.1e} in y."
     )
     text = "Exchanging estimates only preserves the privacy of local data."
-    is_secret = bool(np.max(kept["x_error"]) > 1e-3)
+    is_secret = bool(np.max(results["x_error"]) > 1e-3)
     made.claims.append(Claim("privacy", text, "Section I", evidence, verdict(is_secret)))

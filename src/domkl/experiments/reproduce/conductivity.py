@@ -8,11 +8,11 @@ import numpy as np
 from domkl import rng
 from domkl.algorithms.admm import DOMKL
 from domkl.data.streams import scaled
-from domkl.experiments.reproduce import printed
+from domkl.experiments.reproduce import paper
 from domkl.experiments.reproduce.document import Cell, Section, Table, mean_of
-from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.works.base import Stream, Work
-from domkl.experiments.reproduce.works.curves import Curves
+from domkl.experiments.reproduce.session import Session
+from domkl.experiments.reproduce.tasks.base import Stream, Task
+from domkl.experiments.reproduce.tasks.curves import Curves
 from domkl.typing import Floats, Ints
 
 N_ROWS = 11_000
@@ -34,29 +34,32 @@ FEATURES: dict[str, Callable[[Floats], Floats]] = {
 }
 PARTITIONS = ("interleaved", "blocks")
 
-Choice = tuple[str, str, str]
+Preparation = tuple[str, str, str]
 
 
-def choices() -> list[Choice]:
+def choices() -> list[Preparation]:
     """Rows, scaling of the features, partition."""
     return list(product(ROWS, FEATURES, PARTITIONS))
 
 
-def works(lab: Lab) -> list[Work]:
+def tasks(session: Session) -> list[Task]:
     """All preparations with eta_g = 10."""
-    if not lab.available(["conductivity"]):
+    if not session.available(["conductivity"]):
         return []
-    return [_work(lab, choice, rho) for choice in choices() for rho in RHO]
+    return [_task(session, choice, rho) for choice in choices() for rho in RHO]
 
 
-def extend(lab: Lab, section: Section) -> None:
+def extend(session: Session, section: Section) -> None:
     """Put the table of preparations, nearest first, into a section."""
-    if not lab.available(["conductivity"]):
+    if not session.available(["conductivity"]):
         return
-    found = {choice: [lab[_work(lab, choice, rho)] for rho in RHO] for choice in choices()}
-    mse = {c: [100 * mean_of(k, paper_start=True) for k in kept] for c, kept in found.items()}
-    cv = {c: [100 * mean_of(k, "cv", paper_start=True) for k in kept] for c, kept in found.items()}
-    theirs = [printed.TABLE_1[printed.ETA_G, rho]["conductivity"] for rho in RHO]
+    found = {choice: [session[_task(session, choice, rho)] for rho in RHO] for choice in choices()}
+    mse = {c: [100 * mean_of(k, paper_start=True) for k in results] for c, results in found.items()}
+    cv = {
+        c: [100 * mean_of(k, "cv", paper_start=True) for k in results]
+        for c, results in found.items()
+    }
+    theirs = [paper.TABLE_1[paper.ETA_G, rho]["conductivity"] for rho in RHO]
     distance = {c: _distance(values, [t[0] for t in theirs]) for c, values in mse.items()}
     order = sorted(choices(), key=distance.__getitem__)
     rows: list[list[Cell]] = [["the paper", "", "", *(v for pair in theirs for v in pair), 0.0]]
@@ -64,7 +67,7 @@ def extend(lab: Lab, section: Section) -> None:
         pairs = zip(mse[choice], cv[choice], strict=True)
         rows.append([*choice, *(v for pair in pairs for v in pair), distance[choice]])
     nearest = order[0]
-    trials = min(N_TRIALS, lab.setting.n_trials)
+    trials = min(N_TRIALS, session.setting.n_trials)
     columns = ["rows", "features scaled", "partition"]
     columns += [f"{curve}, rho {rho}" for rho in RHO for curve in ("MSE", "CV")] + ["distance"]
     section.tables.append(
@@ -91,20 +94,18 @@ def _distance(ours: list[float], theirs: list[float]) -> float:
     return float(np.sqrt(np.mean(np.log(np.divide(ours, theirs)) ** 2)))
 
 
-def _work(lab: Lab, choice: Choice, rho: int) -> Curves:
+def _task(session: Session, choice: Preparation, rho: int) -> Curves:
     rows, features, partition = choice
-    learner = DOMKL(
-        rho=rho / printed.UNSCALED, eta_l=printed.ETA_L / printed.UNSCALED, eta_g=printed.ETA_G
-    )
-    stream = _stream(lab, rows, features)
-    return lab.curves(stream, "preparation", learner, partition=partition, at_most=N_TRIALS)
+    learner = DOMKL(rho=rho / paper.UNSCALED, eta_l=paper.ETA_L / paper.UNSCALED, eta_g=paper.ETA_G)
+    stream = _stream(session, rows, features)
+    return session.curves(stream, "preparation", learner, partition=partition, at_most=N_TRIALS)
 
 
-def _stream(lab: Lab, rows: str, features: str) -> Stream:
+def _stream(session: Session, rows: str, features: str) -> Stream:
     def make() -> Stream:
-        raw = lab.stream("conductivity", rule="clean", scale="none")
-        kept = ROWS[rows](len(raw.y))
-        X, y = FEATURES[features](raw.X[kept]), scaled(raw.y[kept], "authors").values
+        raw = session.stream("conductivity", rule="clean", scale="none")
+        results = ROWS[rows](len(raw.y))
+        X, y = FEATURES[features](raw.X[results]), scaled(raw.y[results], "authors").values
         return Stream("conductivity", X, y, False, {})
 
-    return lab.made(("conductivity", rows, features), make)
+    return session.made(("conductivity", rows, features), make)

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from domkl.experiments.store import Kept
+from domkl.experiments.store import Results
 from domkl.typing import Floats
 
 Verdict = Literal["holds", "does not hold", "cannot be checked here"]
@@ -145,17 +145,17 @@ def points(name: str, x: Sequence[float], found: Sequence[Floats]) -> Line:
     return Line(name, [float(value) for value in x], list(mean), list(low), list(high))
 
 
-def last(kept: Kept, curve: str = "mse", *, paper_start: bool = False) -> Floats:
+def last(results: Results, curve: str = "mse", *, paper_start: bool = False) -> Floats:
     """Every trial's final value; with the paper's MSE(1) = CV(1) = 1 if asked for."""
-    values: Floats = kept[f"{curve}_last"]
+    values: Floats = results[f"{curve}_last"]
     if paper_start:
-        values = values + (1 - kept[f"{curve}_first"]) / kept[curve].shape[1]
+        values = values + (1 - results[f"{curve}_first"]) / results[curve].shape[1]
     return values
 
 
-def mean_of(kept: Kept, curve: str = "mse", *, paper_start: bool = False) -> float:
+def mean_of(results: Results, curve: str = "mse", *, paper_start: bool = False) -> float:
     """Mean over trials of the final value."""
-    return float(np.mean(last(kept, curve, paper_start=paper_start)))
+    return float(np.mean(last(results, curve, paper_start=paper_start)))
 
 
 def joined(names: Iterable[str]) -> str:

@@ -18,9 +18,9 @@ from domkl.experiments.reproduce.document import (
     line,
     mean_of,
 )
-from domkl.experiments.reproduce.lab import PANELS, Lab
-from domkl.experiments.reproduce.works.base import Work
-from domkl.experiments.reproduce.works.curves import Curves
+from domkl.experiments.reproduce.session import PANELS, Session
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks.curves import Curves
 
 ALGORITHMS: dict[str, Algorithm] = {
     "comkl": COMKL(),
@@ -32,56 +32,59 @@ NEAR = 1.25
 WHERE = "Figure 1, Section V-B"
 
 
-def work(lab: Lab, data: str, name: str) -> Curves:
+def task(session: Session, data: str, name: str) -> Curves:
     """One curve of a panel."""
-    return lab.curves(data, name, ALGORITHMS[name])
+    return session.curves(data, name, ALGORITHMS[name])
 
 
-def works(lab: Lab) -> list[Work]:
+def tasks(session: Session) -> list[Task]:
     """Six panels of four algorithms, and the gradient ones with other steps."""
-    found: list[Work] = []
-    for data in lab.available(PANELS):
-        found += [work(lab, data, name) for name in ALGORITHMS]
-        found += _step_works(lab, data)
+    found: list[Task] = []
+    for data in session.available(PANELS):
+        found += [task(session, data, name) for name in ALGORITHMS]
+        found += _step_tasks(session, data)
     return found
 
 
-def section(lab: Lab) -> Section:
+def section(session: Session) -> Section:
     """The figure, its final values, and the claims read off it."""
-    names = lab.available(PANELS)
+    names = session.available(PANELS)
     made = Section("figure-1", "Figure 1: six data sets, four algorithms")
     made.text = [
         "K = 10 learners, connection probability 0.25,"
-        f" {lab.setting.n_trials} trials; DOKL and RFF-DOKL use a kernel with sigma^2 = 0.001 in"
-        " one half of the trials and 1000 in the other, as in the paper. Curves are running"
+        f" {session.setting.n_trials} trials; DOKL and RFF-DOKL use a kernel with sigma^2 = 0.001"
+        " in one half of the trials and 1000 in the other, as in the paper. Curves are running"
         " averages without MSE(1) = CV(1) = 1; bands are 95 % confidence intervals of the mean"
         " over trials. COMKL has one function for all learners, so its CV is 0. COMKL and RFF-DOKL"
         " use a step of 0.5 in the scale of eq. (5); the paper does not say which it used.",
     ]
-    made.figures = [_figure(lab, names, "mse", "MSE(t)"), _figure(lab, names, "cv", "CV(t)")]
-    made.tables = [_table(lab, names)]
-    made.tables.append(_step_table(lab, names))
-    made.claims = _claims(lab, names)
+    made.figures = [
+        _figure(session, names, "mse", "MSE(t)"),
+        _figure(session, names, "cv", "CV(t)"),
+    ]
+    made.tables = [_table(session, names)]
+    made.tables.append(_step_table(session, names))
+    made.claims = _claims(session, names)
     return made
 
 
-def _figure(lab: Lab, names: list[str], curve: str, label: str) -> Figure:
+def _figure(session: Session, names: list[str], curve: str, label: str) -> Figure:
     panels = []
     for data in names:
-        lines = [line(name, lab[work(lab, data, name)][curve]) for name in ALGORITHMS]
+        lines = [line(name, session[task(session, data, name)][curve]) for name in ALGORITHMS]
         panels.append(Panel(data, "round t", label, lines))
     caption = f"{label} on {len(names)} data sets; both axes logarithmic."
     return Figure(f"figure-1-{curve}", caption, panels)
 
 
-def _table(lab: Lab, names: list[str]) -> Table:
+def _table(session: Session, names: list[str]) -> Table:
     rows: list[list[Cell]] = []
     for data in names:
         for name in ALGORITHMS:
-            kept = lab[work(lab, data, name)]
-            finals = [100 * mean_of(kept, c) for c in ("mse", "cv")]
-            started = [100 * mean_of(kept, c, paper_start=True) for c in ("mse", "cv")]
-            rows.append([data, name, *finals, *started, int(kept["mse"].shape[1])])
+            results = session[task(session, data, name)]
+            finals = [100 * mean_of(results, c) for c in ("mse", "cv")]
+            started = [100 * mean_of(results, c, paper_start=True) for c in ("mse", "cv")]
+            rows.append([data, name, *finals, *started, int(results["mse"].shape[1])])
     columns = ["data", "algorithm", "MSE", "CV", "MSE, MSE(1) = 1", "CV, CV(1) = 1", "rounds"]
     return Table("Final values of Figure 1, times 100", columns, rows)
 
@@ -92,26 +95,26 @@ STEPS = (0.05, 0.1, 0.2, 0.5)
 N_BY_STEP = 100  # trials at most
 
 
-def by_step(lab: Lab, data: str, name: str, step: float | None = None) -> Curves:
+def by_step(session: Session, data: str, name: str, step: float | None = None) -> Curves:
     """A run with fewer trials; COMKL, RFF-DOKL and RFF-DOMKL with this step."""
     made = {**ALGORITHMS, "rff-domkl": RFFDOMKL()}[name]
     algorithm = made if step is None else replace(made, step=step)  # type: ignore[type-var]
-    return lab.curves(data, f"{name} step {step}", algorithm, at_most=N_BY_STEP)
+    return session.curves(data, f"{name} step {step}", algorithm, at_most=N_BY_STEP)
 
 
-def _step_works(lab: Lab, data: str) -> list[Work]:
+def _step_tasks(session: Session, data: str) -> list[Task]:
     stepped = [
-        by_step(lab, data, name, step)
+        by_step(session, data, name, step)
         for name in ("comkl", "rff-dokl", "rff-domkl")
         for step in STEPS
     ]
-    return [*stepped, by_step(lab, data, "domkl"), by_step(lab, data, "dokl")]
+    return [*stepped, by_step(session, data, "domkl"), by_step(session, data, "dokl")]
 
 
-def _ratios(lab: Lab, data: str, step: float) -> Ratios:
+def _ratios(session: Session, data: str, step: float) -> Ratios:
     """What the claims compare."""
-    domkl, dokl = (lab[by_step(lab, data, name)] for name in ("domkl", "dokl"))
-    comkl, rff = (lab[by_step(lab, data, name, step)] for name in ("comkl", "rff-dokl"))
+    domkl, dokl = (session[by_step(session, data, name)] for name in ("domkl", "dokl"))
+    comkl, rff = (session[by_step(session, data, name, step)] for name in ("comkl", "rff-dokl"))
     best = {c: min(mean_of(dokl, c), mean_of(rff, c)) for c in ("mse", "cv")}
     return {
         "domkl/comkl MSE": mean_of(domkl) / mean_of(comkl),
@@ -122,17 +125,17 @@ def _ratios(lab: Lab, data: str, step: float) -> Ratios:
     }
 
 
-def _step_table(lab: Lab, names: list[str]) -> Table:
-    found = {(data, step): _ratios(lab, data, step) for data in names for step in STEPS}
+def _step_table(session: Session, names: list[str]) -> Table:
+    found = {(data, step): _ratios(session, data, step) for data in names for step in STEPS}
     rows: list[list[Cell]] = [[*place, *ratios.values()] for place, ratios in found.items()]
     columns = ["data", "step", *next(iter(found.values()))]
-    n_trials = min(N_BY_STEP, lab.setting.n_trials)
+    n_trials = min(N_BY_STEP, session.setting.n_trials)
     return Table(f"Ratios by the step of COMKL and RFF-DOKL, {n_trials} trials", columns, rows)
 
 
-def _claims(lab: Lab, names: list[str]) -> list[Claim]:
+def _claims(session: Session, names: list[str]) -> list[Claim]:
     """Judged at every step: the paper does not say which it used."""
-    found = {step: {data: _ratios(lab, data, step) for data in names} for step in STEPS}
+    found = {step: {data: _ratios(session, data, step) for data in names} for step in STEPS}
     asked: dict[str, tuple[str, Callable[[dict[str, Ratios]], bool]]] = {
         "figure-1-best": (
             "DOMKL has the lowest MSE and CV of the distributed algorithms on all data sets.",
@@ -159,7 +162,7 @@ def _claims(lab: Lab, names: list[str]) -> list[Claim]:
             claims.append(claim)  # it cannot be checked
         else:
             claims.append(judged(claim, all(verdicts.values()), names, PANELS))
-    return [*claims, _bound(lab, names)]
+    return [*claims, _bound(session, names)]
 
 
 SHOWN = {
@@ -187,16 +190,16 @@ def _evidence(
     return text
 
 
-def _bound(lab: Lab, names: list[str]) -> Claim:
+def _bound(session: Session, names: list[str]) -> Claim:
     """COMKL against multiple-kernel rivals, each with its best step in hindsight."""
     ratios = {}
     for data in names:
         best = {
-            name: min(mean_of(lab[by_step(lab, data, name, step)]) for step in STEPS)
+            name: min(mean_of(session[by_step(session, data, name, step)]) for step in STEPS)
             for name in ("comkl", "rff-domkl")
         }
         rivals = {
-            "DOMKL": mean_of(lab[by_step(lab, data, "domkl")]),
+            "DOMKL": mean_of(session[by_step(session, data, "domkl")]),
             "RFF-DOMKL": best["rff-domkl"],
         }
         name = min(rivals, key=rivals.__getitem__)

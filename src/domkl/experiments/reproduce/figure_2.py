@@ -19,9 +19,9 @@ from domkl.experiments.reproduce.document import (
     unchecked,
     verdict,
 )
-from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.works.base import Work
-from domkl.experiments.reproduce.works.curves import Curves
+from domkl.experiments.reproduce.session import Session
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks.curves import Curves
 from domkl.typing import Floats
 
 DATA = "twitter"
@@ -52,72 +52,73 @@ SERIES = (
 )
 
 
-def work(lab: Lab, series: Series, size: int) -> Curves:
+def task(session: Session, series: Series, size: int) -> Curves:
     """One size of a curve."""
     connection = min(MEAN_DEGREE / size, 1.0) if series.is_fixed else 0.5
     label = f"{series.name}, K = {size}"
-    return lab.curves(DATA, label, series.algorithm, n_learners=size, connection=connection)
+    return session.curves(DATA, label, series.algorithm, n_learners=size, connection=connection)
 
 
-def works(lab: Lab) -> list[Work]:
+def tasks(session: Session) -> list[Task]:
     """All sizes."""
-    if not lab.available([DATA]):
+    if not session.available([DATA]):
         return []
-    return [work(lab, series, size) for series in SERIES for size in SIZES]
+    return [task(session, series, size) for series in SERIES for size in SIZES]
 
 
-def section(lab: Lab) -> Section:
+def section(session: Session) -> Section:
     """MSE and CV against K, at each network's own T and at equal t."""
     made = Section("figure-2", "Figure 2: the size of the network")
-    if not lab.available([DATA]):
+    if not session.available([DATA]):
         claims = {"figure-2-size": SIZE_CLAIM, "figure-2-cv": CV_CLAIM}
         claims["figure-2-degree"] = OPPOSITE_CLAIM
         made.claims = [unchecked(key, text, WHERE, [DATA]) for key, text in claims.items()]
         return made
-    n_samples = len(lab.stream(DATA).y)
+    n_samples = len(session.stream(DATA).y)
     shortest = n_samples // max(SIZES)
     made.text = [
         f"Twitter, {n_samples} samples (the paper has 98704, which could not be had),"
-        f" {lab.setting.n_trials} trials. A stream of N samples gives T = N/K rounds, so larger"
+        f" {session.setting.n_trials} trials. A stream of N samples gives T = N/K rounds, so larger"
         " networks are stopped earlier: beside the value at each network's own T we show that at"
         f" the same round, t = {shortest}. Each network then has seen K t samples, so larger ones"
         " have seen more.",
     ]
-    made.figures = [_figure(lab, shortest)]
-    made.tables = [_table(lab, shortest)]
-    made.claims = _claims(lab, shortest)
+    made.figures = [_figure(session, shortest)]
+    made.tables = [_table(session, shortest)]
+    made.claims = _claims(session, shortest)
     return made
 
 
-def _at(lab: Lab, series: Series, curve: str, size: int, t: int | None) -> Floats:
+def _at(session: Session, series: Series, curve: str, size: int, t: int | None) -> Floats:
     """Mean, low and high over trials at round t, or at the last."""
-    values: Floats = lab[work(lab, series, size)][curve][:, -1 if t is None else t - 1]
+    values: Floats = session[task(session, series, size)][curve][:, -1 if t is None else t - 1]
     return values
 
 
-def _lines(lab: Lab, curve: str, t: int | None) -> list[Line]:
+def _lines(session: Session, curve: str, t: int | None) -> list[Line]:
     chosen = SERIES if curve == "mse" else SERIES[:2]
     return [
-        points(s.name, list(SIZES), [_at(lab, s, curve, size, t) for size in SIZES]) for s in chosen
+        points(s.name, list(SIZES), [_at(session, s, curve, size, t) for size in SIZES])
+        for s in chosen
     ]
 
 
-def _figure(lab: Lab, shortest: int) -> Figure:
+def _figure(session: Session, shortest: int) -> Figure:
     panels = [
-        Panel(f"{when}", "learners K", label, _lines(lab, curve, t))
+        Panel(f"{when}", "learners K", label, _lines(session, curve, t))
         for curve, label in (("mse", "MSE"), ("cv", "CV"))
         for when, t in (("at T = N/K", None), (f"at t = {shortest}", shortest))
     ]
     return Figure("figure-2", "MSE and CV against the number of learners.", panels, n_columns=2)
 
 
-def _table(lab: Lab, shortest: int) -> Table:
+def _table(session: Session, shortest: int) -> Table:
     rows: list[list[Cell]] = []
     for series in SERIES:
         for size in SIZES:
-            n_rounds = int(lab[work(lab, series, size)]["mse"].shape[1])
+            n_rounds = int(session[task(session, series, size)]["mse"].shape[1])
             cells = [
-                100 * float(_at(lab, series, curve, size, t)[0])
+                100 * float(_at(session, series, curve, size, t)[0])
                 for t in (None, shortest)
                 for curve in ("mse", "cv")
             ]
@@ -127,11 +128,11 @@ def _table(lab: Lab, shortest: int) -> Table:
     return Table("Figure 2 in numbers, times 100", columns, rows)
 
 
-def _claims(lab: Lab, shortest: int) -> list[Claim]:
+def _claims(session: Session, shortest: int) -> list[Claim]:
     half, fixed = SERIES[0], SERIES[1]
 
     def values(series: Series, curve: str, t: int | None) -> list[float]:
-        return [float(_at(lab, series, curve, size, t)[0]) for size in SIZES]
+        return [float(_at(session, series, curve, size, t)[0]) for size in SIZES]
 
     own = {curve: values(half, curve, None) for curve in ("mse", "cv")}
     equal = {curve: values(half, curve, shortest) for curve in ("mse", "cv")}

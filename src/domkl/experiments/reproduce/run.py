@@ -1,4 +1,4 @@
-"""The whole reproduction: do the work, write the document, draw it."""
+"""Run a part of the reproduction: do its tasks, make the document, write its files."""
 
 import platform
 from importlib.metadata import version
@@ -8,13 +8,22 @@ from typing import Any
 
 import domkl
 from domkl.errors import DataError
-from domkl.experiments.reproduce import beyond, claims, figure_1, figure_2, table_1, theorems
+from domkl.experiments.reproduce import (
+    PARTS,
+    beyond,
+    claims,
+    figure_1,
+    figure_2,
+    table_1,
+    theorems,
+)
 from domkl.experiments.reproduce.document import plain
 from domkl.experiments.reproduce.figures import draw
-from domkl.experiments.reproduce.lab import Lab, Progress
 from domkl.experiments.reproduce.page import as_html, figures_of
-from domkl.experiments.reproduce.works import river
-from domkl.experiments.reproduce.works.base import Work
+from domkl.experiments.reproduce.session import Progress, Session
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks.rivals import river_version
+from domkl.experiments.store import LIBRARIES
 
 SECTIONS: dict[str, ModuleType] = {
     "table-1": table_1,
@@ -24,37 +33,30 @@ SECTIONS: dict[str, ModuleType] = {
     "theorems": theorems,
     "beyond": beyond,
 }
-#: what may be asked for → its sections
-PARTS: dict[str, tuple[str, ...]] = {
-    "table-1": ("table-1",),
-    "figure-1": ("figure-1",),
-    "figure-2": ("figure-2",),
-    "claims": ("table-1", "figure-1", "figure-2", "claims", "theorems"),
-    "theorems": ("theorems",),
-    "beyond": ("beyond",),
-    "all": tuple(SECTIONS),
-}
-NEEDED = {"table-1": table_1.SETS, "figure-2": (figure_2.DATA,)}  # the others have shipped sets
+#: data sets without which a part cannot be done; the other parts have data sets that ship
+NEEDED = {"table-1": table_1.SETS, "figure-2": (figure_2.DATA,)}
 
 
-def reproduce(lab: Lab, part: str, command: str, progress: Progress) -> dict[str, Any]:
-    """Do a part of the reproduction; give the document, ready for JSON."""
-    _check_data(lab, part)
-    works: dict[str, list[Work]] = {name: SECTIONS[name].works(lab) for name in PARTS[part]}
-    lab.do([work for group in works.values() for work in group], progress)
-    made = [SECTIONS[name].section(lab) for name in works]
+def reproduce(session: Session, part: str, command: str, progress: Progress) -> dict[str, Any]:
+    """Do a part of the reproduction and return its document, ready for JSON."""
+    _check_data(session, part)
+    tasks: dict[str, list[Task]] = {
+        name: SECTIONS[name].tasks(session) for name in PARTS[part].sections
+    }
+    session.do([task for group in tasks.values() for task in group], progress)
+    made = [SECTIONS[name].section(session) for name in tasks]
     return {
         "domkl": domkl.__version__,
         "command": command,
         "part": part,
-        "seed": lab.setting.seed,
-        "trials": lab.setting.n_trials,
-        "dtype": lab.setting.dtype,
-        "cores": lab.n_cores,
-        "seconds": {name: plain(_seconds(lab, group)) for name, group in works.items()},
+        "seed": session.setting.seed,
+        "trials": session.setting.n_trials,
+        "dtype": session.setting.dtype,
+        "cores": session.n_cores,
+        "seconds": {name: plain(_seconds(session, group)) for name, group in tasks.items()},
         "versions": _versions(),
-        "data": _data(lab),
-        "missing": lab.missing,
+        "data": _data(session),
+        "missing": session.missing,
         "sections": [section.as_json() for section in made],
     }
 
@@ -71,26 +73,29 @@ def write(document: dict[str, Any], folder: Path) -> None:
     (folder / "report.html").write_text(as_html(document, drawn), encoding="utf-8")
 
 
-def _seconds(lab: Lab, works: list[Work]) -> float:
-    """How long a section's work took when it was done, shared pieces counted for each."""
-    return sum(float(lab[work]["seconds"]) for work in {work.key: work for work in works}.values())
+def _seconds(session: Session, tasks: list[Task]) -> float:
+    """Time that a section's tasks took when they were done; shared tasks count for each section."""
+    return sum(
+        float(session[task]["seconds"]) for task in {task.key: task for task in tasks}.values()
+    )
 
 
-def _check_data(lab: Lab, part: str) -> None:
-    """Where nothing that a part needs is there, say so at once."""
+def _check_data(session: Session, part: str) -> None:
+    """Raise an error at once if none of the data sets that a part needs is there."""
     needed = NEEDED.get(part, ())
-    if needed and not lab.available(needed):
-        raise DataError("; ".join(lab.missing[name] for name in needed))
+    if needed and not session.available(needed):
+        raise DataError("; ".join(session.missing[name] for name in needed))
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    found |= {name: version(name) for name in ("numpy", "scipy", "numba")}
-    return found | ({"river": version("river")} if river.is_installed() else {})
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    found |= {name: version(name) for name in LIBRARIES} | {"river": river_version()}
+    return {name: each for name, each in found.items() if each is not None}
 
 
-def _data(lab: Lab) -> list[dict[str, Any]]:
+def _data(session: Session) -> list[dict[str, Any]]:
     keys = ("rows", "rows_of_paper", "note", "sha256")
     return [
-        {"name": name, **{key: lab.stream(name).facts[key] for key in keys}} for name in lab.used
+        {"name": name, **{key: session.stream(name).facts[key] for key in keys}}
+        for name in session.used
     ]

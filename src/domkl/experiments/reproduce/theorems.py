@@ -28,77 +28,77 @@ from domkl.experiments.reproduce.document import (
     points,
     verdict,
 )
-from domkl.experiments.reproduce.lab import PANELS, Lab
-from domkl.experiments.reproduce.works.base import Work
-from domkl.experiments.reproduce.works.regrets import Regrets
-from domkl.experiments.store import Kept
+from domkl.experiments.reproduce.session import PANELS, Session
+from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks.regrets import Regrets
+from domkl.experiments.store import Results
 from domkl.metrics.intervals import interval
 from domkl.typing import Floats
 
 DOKL_BANDWIDTH = (1.0,)
 
 
-def _on_data(lab: Lab, data: str, kind: str) -> list[Regrets]:
+def _on_data(session: Session, data: str, kind: str) -> list[Regrets]:
     """A data set cut at a sixteenth, an eighth … of its rounds."""
-    stream, seed = lab.stream(data), lab.setting.seed
-    X, y = deal(stream.X, stream.y, lab.setting.n_learners)
+    stream, seed = session.stream(data), session.setting.seed
+    X, y = deal(stream.X, stream.y, session.setting.n_learners)
     cuts = [len(y) // n for n in (16, 8, 4, 2, 1)]
     bandwidths = DOKL_BANDWIDTH if kind == "dokl" else None
-    n_trials = min(N_TRIALS, lab.setting.n_trials)
+    n_trials = min(N_TRIALS, session.setting.n_trials)
     return [Regrets(data, X[:n], y[:n], "random", bandwidths, n_trials, seed, kind) for n in cuts]
 
 
 Make = Callable[[int, np.random.Generator], tuple[Floats, Floats]]
 
 
-def _on_stream(lab: Lab, make: Make, kind: str, network: str) -> list[Regrets]:
+def _on_stream(session: Session, make: Make, kind: str, network: str) -> list[Regrets]:
     found, name = [], make.__name__.replace("_", " ")
     bandwidths = TWO_KERNELS[:1] if kind == "dokl" else TWO_KERNELS
-    for n_rounds in horizons(lab):
-        X, y = make(n_rounds, rng.generator(lab.setting.seed, name, n_rounds))
-        n_trials = min(N_TRIALS, lab.setting.n_trials)
-        seed = lab.setting.seed
+    for n_rounds in horizons(session):
+        X, y = make(n_rounds, rng.generator(session.setting.seed, name, n_rounds))
+        n_trials = min(N_TRIALS, session.setting.n_trials)
+        seed = session.setting.seed
         found.append(Regrets(name, X, y, network, bandwidths, n_trials, seed, kind))
     return found
 
 
-def _one_kernel(lab: Lab) -> list[Regrets]:
-    return _on_stream(lab, two_neighbors, "dokl", "complete")
+def _one_kernel(session: Session) -> list[Regrets]:
+    return _on_stream(session, two_neighbors, "dokl", "complete")
 
 
-def _streams(lab: Lab) -> dict[str, list[Regrets]]:
+def _streams(session: Session) -> dict[str, list[Regrets]]:
     """Streams whose learners disagree; unlike data sets, they go on as long as we like."""
     return {
-        "two neighbors": _on_stream(lab, two_neighbors, "domkl", "complete"),
-        "star, weights (16)": _on_stream(lab, star, "domkl", "star"),
-        "star, message passing": _on_stream(lab, star, "domkl, message passing", "star"),
-        "complete graph": _on_stream(lab, star, "domkl", "complete"),
+        "two neighbors": _on_stream(session, two_neighbors, "domkl", "complete"),
+        "star, weights (16)": _on_stream(session, star, "domkl", "star"),
+        "star, message passing": _on_stream(session, star, "domkl, message passing", "star"),
+        "complete graph": _on_stream(session, star, "domkl", "complete"),
     }
 
 
-def works(lab: Lab) -> list[Work]:
+def tasks(session: Session) -> list[Task]:
     """All that this section needs."""
-    found: list[Work] = []
-    for data in lab.available(PANELS):
-        found += [*_on_data(lab, data, "dokl"), *_on_data(lab, data, "domkl")]
-    for group in (_one_kernel(lab), *_streams(lab).values()):
+    found: list[Task] = []
+    for data in session.available(PANELS):
+        found += [*_on_data(session, data, "dokl"), *_on_data(session, data, "domkl")]
+    for group in (_one_kernel(session), *_streams(session).values()):
         found += group
-    return found + assumption.works(lab)
+    return found + assumption.tasks(session)
 
 
 # how a regret is read: of all learners' regrets, or of the network's one
-READINGS: dict[str, Callable[[Kept], Floats]] = {
-    "accuracy, worst learner": lambda kept: kept["accuracy"].max(axis=1),
-    "accuracy, network": lambda kept: kept["network_accuracy"],
-    "discrepancy, worst learner": lambda kept: kept["discrepancy"].max(axis=1),
-    "discrepancy, network": lambda kept: kept["network_discrepancy"],
+READINGS: dict[str, Callable[[Results], Floats]] = {
+    "accuracy, worst learner": lambda results: results["accuracy"].max(axis=1),
+    "accuracy, network": lambda results: results["network_accuracy"],
+    "discrepancy, worst learner": lambda results: results["discrepancy"].max(axis=1),
+    "discrepancy, network": lambda results: results["network_discrepancy"],
 }
 
 
-def section(lab: Lab) -> Section:
+def section(session: Session) -> Section:
     """Regrets over √T against T, and what is wrong with Lemma 3."""
     made = Section("theorems", "Theorems 1 and 2: regrets against the square root of T")
-    n_trials = min(N_TRIALS, lab.setting.n_trials)
+    n_trials = min(N_TRIALS, session.setting.n_trials)
     made.text = [
         "Both regrets divided by the square root of T: what is O(√T) stays level, what is linear"
         " rises. For every T a run of its own with rho = eta_l = √T/50 and eta_g = √T in the scale"
@@ -110,39 +110,44 @@ def section(lab: Lab) -> Section:
         " Σ_j min_p. The latter is the smaller sum of losses, so the printed bound is the larger"
         " one, and zeta lies below it wherever learners disagree about the best kernel.",
     ]
-    made.figures = [_data_figure(lab, "dokl"), _data_figure(lab, "domkl"), _stream_figure(lab)]
-    made.tables = [_lemma_table(lab), _stream_table(lab)]
-    made.claims = [*_theorems(lab), _lemma(lab), _what_holds(lab)]
-    assumption.extend(lab, made)
+    made.figures = [
+        _data_figure(session, "dokl"),
+        _data_figure(session, "domkl"),
+        _stream_figure(session),
+    ]
+    made.tables = [_lemma_table(session), _stream_table(session)]
+    made.claims = [*_theorems(session), _lemma(session), _what_holds(session)]
+    assumption.extend(session, made)
     return made
 
 
-def _points(lab: Lab, name: str, group: list[Regrets], reading: str) -> Line:
+def _points(session: Session, name: str, group: list[Regrets], reading: str) -> Line:
     found = []
-    for work in group:
-        over_root = READINGS[reading](lab[work]) / np.sqrt(len(work.y))
+    for task in group:
+        over_root = READINGS[reading](session[task]) / np.sqrt(len(task.y))
         found.append(np.stack(interval(over_root)))
-    return points(name, [len(work.y) for work in group], found)
+    return points(name, [len(task.y) for task in group], found)
 
 
-def _data_figure(lab: Lab, kind: str) -> Figure:
+def _data_figure(session: Session, kind: str) -> Figure:
     panels = []
     for reading in READINGS:
         lines = [
-            _points(lab, data, _on_data(lab, data, kind), reading) for data in lab.available(PANELS)
+            _points(session, data, _on_data(session, data, kind), reading)
+            for data in session.available(PANELS)
         ]
         panels.append(Panel(reading, "rounds T", "regret / √T", lines))
     caption = f"Regrets of {kind.upper()} over √T on the data sets."
     return Figure(f"theorems-{kind}", caption, panels, n_columns=2)
 
 
-def _stream_figure(lab: Lab) -> Figure:
+def _stream_figure(session: Session) -> Figure:
     panels = [
         Panel(
             reading,
             "rounds T",
             "regret / √T",
-            [_points(lab, name, group, reading) for name, group in _streams(lab).items()],
+            [_points(session, name, group, reading) for name, group in _streams(session).items()],
         )
         for reading in READINGS
     ]
@@ -150,25 +155,25 @@ def _stream_figure(lab: Lab) -> Figure:
     return Figure("theorems-disagree", caption, panels, n_columns=2)
 
 
-def _growth(lab: Lab, group: list[Regrets], reading: str) -> float:
-    return growth([len(work.y) for work in group], _means(lab, group, reading))
+def _growth(session: Session, group: list[Regrets], reading: str) -> float:
+    return growth([len(task.y) for task in group], _means(session, group, reading))
 
 
-def _means(lab: Lab, group: list[Regrets], reading: str) -> list[float]:
-    return [float(np.mean(READINGS[reading](lab[work]))) for work in group]
+def _means(session: Session, group: list[Regrets], reading: str) -> list[float]:
+    return [float(np.mean(READINGS[reading](session[task]))) for task in group]
 
 
-def _theorems(lab: Lab) -> list[Claim]:
+def _theorems(session: Session) -> list[Claim]:
     claims = []
     for number, kind in ((1, "dokl"), (2, "domkl")):
-        stream = _one_kernel(lab) if kind == "dokl" else _streams(lab)["two neighbors"]
+        stream = _one_kernel(session) if kind == "dokl" else _streams(session)["two neighbors"]
         for part, what in (("a", "accuracy"), ("b", "discrepancy")):
             reading = f"{what}, worst learner"
-            groups = {data: _on_data(lab, data, kind) for data in lab.available(PANELS)}
-            seen = ", ".join(f"{d} {_growth(lab, g, reading):.2f}" for d, g in groups.items())
-            found = _growth(lab, stream, reading)
-            means = _means(lab, stream, reading)
-            rates = [value / len(work.y) for value, work in zip(means, stream, strict=True)]
+            groups = {data: _on_data(session, data, kind) for data in session.available(PANELS)}
+            seen = ", ".join(f"{d} {_growth(session, g, reading):.2f}" for d, g in groups.items())
+            found = _growth(session, stream, reading)
+            means = _means(session, stream, reading)
+            rates = [value / len(task.y) for value, task in zip(means, stream, strict=True)]
             evidence = (
                 "On two neighbors of which one has the labels sin 40x and the other 0, the worst"
                 f" learner's regret/T is {_list(rates)} at T = {_rounds(stream)}: it grows as T to"
@@ -188,9 +193,9 @@ def _theorems(lab: Lab) -> list[Claim]:
     return claims
 
 
-def _bounds(work: Regrets, kept: Kept) -> tuple[float, float, float]:
+def _bounds(task: Regrets, results: Results) -> tuple[float, float, float]:
     """zeta, the printed lower bound and the true one, of the first trial, where J is all."""
-    loss, eta_g = kept["loss"][0], float(np.sqrt(len(work.y)))  # (K, P)
+    loss, eta_g = results["loss"][0], float(np.sqrt(len(task.y)))  # (K, P)
     n_kernels = loss.shape[1]
     total = -loss.sum(axis=0) / eta_g
     zeta = float(np.logaddexp.reduce(total) - np.log(n_kernels))
@@ -199,18 +204,18 @@ def _bounds(work: Regrets, kept: Kept) -> tuple[float, float, float]:
     return zeta, float(printed), float(true)
 
 
-def _lemma_table(lab: Lab) -> Table:
+def _lemma_table(session: Session) -> Table:
     rows: list[list[Cell]] = []
-    for work in _streams(lab)["two neighbors"]:
-        zeta, printed, true = _bounds(work, lab[work])
-        rows.append([len(work.y), zeta, printed, zeta - printed, true, zeta - true])
+    for task in _streams(session)["two neighbors"]:
+        zeta, printed, true = _bounds(task, session[task])
+        rows.append([len(task.y), zeta, printed, zeta - printed, true, zeta - true])
     columns = ["T", "zeta", "printed lower bound", "zeta less it", "true one", "zeta less it"]
     return Table("Lemma 3 on two neighbors that disagree, first trial", columns, rows)
 
 
-def _lemma(lab: Lab) -> Claim:
-    group = _streams(lab)["two neighbors"]
-    found = [_bounds(work, lab[work]) for work in group]
+def _lemma(session: Session) -> Claim:
+    group = _streams(session)["two neighbors"]
+    found = [_bounds(task, session[task]) for task in group]
     below = [zeta - printed for zeta, printed, _ in found]
     above = [zeta - true for zeta, _, true in found]
     evidence = (
@@ -222,20 +227,21 @@ def _lemma(lab: Lab) -> Claim:
     return Claim("lemma-3", text, "Appendix C", evidence, verdict(is_true))
 
 
-def _stream_table(lab: Lab) -> Table:
+def _stream_table(session: Session) -> Table:
     rows: list[list[Cell]] = []
-    for name, group in _streams(lab).items():
-        for work in group:
-            kept, n = lab[work], len(work.y)
-            rows.append([name, n, *(float(np.mean(r(kept))) / n for r in READINGS.values())])
+    for name, group in _streams(session).items():
+        for task in group:
+            results, n = session[task], len(task.y)
+            rows.append([name, n, *(float(np.mean(r(results))) / n for r in READINGS.values())])
     columns = ["stream and network", "T", *READINGS]
     return Table("Regrets over T where learners disagree, means over trials", columns, rows)
 
 
-def _what_holds(lab: Lab) -> Claim:
+def _what_holds(session: Session) -> Claim:
     text = "Summed over the network and against its best kernel, DOMKL's regret is O(√T)."
     growth = {
-        name: _growth(lab, group, "accuracy, network") for name, group in _streams(lab).items()
+        name: _growth(session, group, "accuracy, network")
+        for name, group in _streams(session).items()
     }
     seen = ", ".join(f"{name} {g:.2f}" for name, g in growth.items())
     evidence = (
@@ -250,7 +256,7 @@ def _what_holds(lab: Lab) -> Claim:
 
 
 def _rounds(group: list[Regrets]) -> str:
-    return ", ".join(str(len(work.y)) for work in group)
+    return ", ".join(str(len(task.y)) for task in group)
 
 
 def _list(values: list[float]) -> str:

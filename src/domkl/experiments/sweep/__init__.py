@@ -1,1 +1,4 @@
-"""Sweeps: trials x data sets x algorithms x parameters x graphs, here or on a cluster."""
+"""Declared sweeps: every combination of data, graphs, algorithms and parameters, on many cores."""
+
+#: formats of the table that a sweep writes
+FORMATS = ("csv", "parquet")

@@ -1,8 +1,8 @@
-"""Who runs the units: processes here, through joblib, or a Dask cluster.
+"""Run units in processes on this machine, through joblib, or on a Dask cluster.
 
-The rules of this file: outcomes are yielded as they come, in any order, and whoever dies takes
-nothing along but what it was working at. That is done again elsewhere: by Dask itself on a cluster,
-and here by giving what is missing to new processes, once.
+Results are yielded in the order of completion. When a worker dies, only the unit that it was
+running is lost, and that unit is run again: on a cluster by Dask itself, on this machine by giving
+the missing units to new processes, once.
 """
 
 import re
@@ -17,11 +17,11 @@ import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from domkl.errors import DataError, ParameterError, WorkerError
-from domkl.experiments.store import Kept
+from domkl.experiments.store import Results
 from domkl.experiments.sweep.unit import Unit
 
-Run = Callable[[Unit], Kept]
-Outcomes = Iterator[tuple[Unit, Kept]]
+Run = Callable[[Unit], Results]
+Outcomes = Iterator[tuple[Unit, Results]]
 
 ADDRESS = r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^/\s]+:\d+"
 CONNECT_SECONDS = 5.0
@@ -29,18 +29,18 @@ WORKER_SECONDS = 10.0
 
 
 def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
-    """Run units in this many processes; with one, in this very process."""
+    """Run units in this many processes; with one, in the calling process."""
     left = dict(enumerate(units))
     for is_last in (False, True):
         with joblib.parallel_config("loky", n_jobs=n_workers, inner_max_num_threads=1):
-            # a new one each time: what comes late from the first must not be the second's
+            # a new one each time, so that late results of the first are not taken for the second's
             parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1)
         jobs = [joblib.delayed(_numbered)(run, i, unit) for i, unit in left.items()]
         try:
             with _interrupts_blocked():
                 coming = parallel(jobs)
-            for i, kept in coming:
-                yield left.pop(i), kept
+            for i, results in coming:
+                yield left.pop(i), results
             return
         except TerminatedWorkerError:
             if is_last:
@@ -52,7 +52,7 @@ def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach: it is the parent's, who ends them."""
+    """Start processes that ignore Ctrl-C; the parent handles it and ends them."""
     resource_tracker.ensure_running()  # starting it later would lift the block
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -61,7 +61,7 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _numbered(run: Run, number: int, unit: Unit) -> tuple[int, Kept]:
+def _numbered(run: Run, number: int, unit: Unit) -> tuple[int, Results]:
     return number, run(unit)
 
 
@@ -77,30 +77,30 @@ def on_cluster(run: Run, units: Sequence[Unit], client: Any) -> Outcomes:
     unit_of = dict(zip(futures, units, strict=True))
     del futures
     try:
-        with _told():
+        with _dask_errors():
             coming: Any = distributed.as_completed(  # type: ignore[no-untyped-call]
                 list(unit_of), with_results=True, loop=client.loop
             )
-            for future, kept in coming:
-                if isinstance(kept, BaseException):  # how it tells of what was cancelled
-                    raise kept
-                yield unit_of.pop(future), kept
+            for future, results in coming:
+                if isinstance(results, BaseException):  # Dask reports cancelled units like this
+                    raise results
+                yield unit_of.pop(future), results
     finally:
         client.cancel(list(unit_of))
 
 
-def on_every_host(work: Callable[[], None], client: Any) -> None:
+def on_every_host(task: Callable[[], None], client: Any) -> None:
     """Run this on one worker of each machine of a Dask cluster."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
     hosts = {worker["host"]: address for address, worker in workers.items()}
     options = {"allow_other_workers": True, "pure": False}
-    with _told():
-        client.gather([client.submit(work, workers=[at], **options) for at in hosts.values()])
+    with _dask_errors():
+        client.gather([client.submit(task, workers=[at], **options) for at in hosts.values()])
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Say it in our words when workers or the scheduler are gone."""
+def _dask_errors() -> Iterator[None]:
+    """Turn Dask's errors about lost workers or a lost scheduler into WorkerError."""
     try:
         yield
     except _lost() as error:
@@ -111,7 +111,7 @@ def _told() -> Iterator[None]:
 
 
 def _lost() -> tuple[type[BaseException], ...]:
-    """What Dask raises when workers or the scheduler are gone."""
+    """The exceptions that Dask raises when workers or the scheduler are gone."""
     from asyncio import CancelledError
 
     from distributed import CancelledError as Cancelled
@@ -121,7 +121,7 @@ def _lost() -> tuple[type[BaseException], ...]:
     return KilledWorker, Cancelled, CancelledError, CommClosedError
 
 
-def _remote(run: Run, unit: Unit) -> Kept:
+def _remote(run: Run, unit: Unit) -> Results:
     try:
         return run(unit)
     except DataError as error:
@@ -133,12 +133,12 @@ def _remote(run: Run, unit: Unit) -> Kept:
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """A client of the Dask cluster at this address, which must answer soon and have workers."""
+    """A client of the Dask cluster at this address, which must answer and have workers."""
     try:
         import distributed
     except ImportError:
         raise ParameterError("a cluster needs Dask: pip install 'domkl[dask]'") from None
-    if not re.fullmatch(ADDRESS, address):  # a client that is made for it could not be closed
+    if not re.fullmatch(ADDRESS, address):  # Dask could not close a client of such an address
         raise ParameterError(
             f"cluster must be an address, such as tcp://host:8786, got {address!r}"
         )
@@ -154,7 +154,7 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def check_workers(client: Any) -> None:
-    """Wait a little for the first worker."""
+    """Wait a few seconds for the first worker."""
     try:
         client.wait_for_workers(1, timeout=WORKER_SECONDS)
     except TimeoutError:
@@ -165,7 +165,7 @@ def check_workers(client: Any) -> None:
 
 
 def active_client() -> Any | None:
-    """The Dask client that the caller has made, if any."""
+    """The Dask client that the caller has created, if any."""
     if "distributed" not in sys.modules:
         return None
     from distributed import get_client

@@ -1,4 +1,4 @@
-"""The kinds of network that a sweep can name, and their parameters."""
+"""The kinds of graph that a sweep can name, and their parameters."""
 
 from collections.abc import Callable
 from math import isqrt
@@ -9,14 +9,14 @@ from domkl.typing import Seed
 
 
 class Kind(NamedTuple):
-    """A kind of network: its parameters with their defaults, and how one is made."""
+    """A kind of graph: its parameters with their defaults, and how one is made."""
 
     defaults: dict[str, Any]
-    make: Callable[..., Graph]  # of the number of learners, a seed and the parameters
+    make: Callable[..., Graph]  # called with the number of learners, a seed and the parameters
 
 
 def fixed(make: Callable[[int], Graph]) -> Kind:
-    """A kind that has no parameters and leaves nothing to chance: the same in every trial."""
+    """A kind without parameters and randomness: the same graph in every trial."""
     return Kind({}, lambda n_learners, seed: make(n_learners))
 
 
@@ -41,7 +41,7 @@ def _scale_free(n_learners: int, seed: Seed, links: int) -> Graph:
 
 
 def _grid(n_learners: int, seed: Seed) -> Graph:
-    """The rectangle nearest to a square."""
+    """The rectangle that is nearest to a square."""
     n_rows = next(n for n in range(isqrt(n_learners), 0, -1) if n_learners % n == 0)
     return Graph.grid(n_rows, n_learners // n_rows)
 

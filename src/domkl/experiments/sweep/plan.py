@@ -1,4 +1,4 @@
-"""From what a file says to units of work."""
+"""From a sweep file to units."""
 
 import itertools
 from collections.abc import Iterator
@@ -6,22 +6,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from domkl.algorithms.base import Algorithm
-from domkl.errors import DataError
-from domkl.experiments.compare import cost_of
-from domkl.experiments.source import Source, read_source
+from domkl.errors import DataError, ParameterError
+from domkl.experiments.compare import cost_of, suited_to
+from domkl.experiments.data import read_data
 from domkl.experiments.store import digest_of
-from domkl.experiments.sweep.spec import Data, Method, Network, Spec, at, is_plain, on_series
+from domkl.experiments.sweep.spec import Data, Method, Network, Spec, at, is_plain
 from domkl.experiments.sweep.unit import Cell, Unit, unit_code
 from domkl.sim.inputs import as_trials, check_algorithm
 
-#: microseconds that a unit should take on one core, roughly: long beside what it costs to send
-#: one, short enough that all workers end at about the same time
+#: microseconds that a unit should take on one core: much longer than it takes to send a unit, and
+#: short enough that all workers end at about the same time
 UNIT_COST = 200_000.0
+#: columns of the table of results that are no labels
+MEASURED = ("trial", "mse", "cv", "diverged", "seconds")
 
 
 @dataclass(frozen=True)
 class Point:
-    """A cell, what the table says of it, and its units."""
+    """A cell, its labels in the table of results, and its units."""
 
     cell: Cell
     labels: dict[str, Any]
@@ -30,7 +32,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Plan:
-    """All of a sweep."""
+    """All points of a sweep."""
 
     name: str
     points: tuple[Point, ...]
@@ -43,52 +45,53 @@ class Plan:
 
 def make_plan(spec: Spec) -> Plan:
     """Read the data, and check that every cell can be run."""
-    code, points = unit_code(), {}
+    points: dict[Any, Point] = {}
     for data, method, cell in _cells(spec):
         labels = _labels(data, cell, method)
         if (cell, tuple(labels.items())) not in points:
             _check(cell, method)
-            units = _units(cell, spec.n_trials, code)
+            units = _units(cell, spec.n_trials)
             points[cell, tuple(labels.items())] = Point(cell, labels, units)
     return Plan(spec.name, tuple(points.values()))
 
 
 def _cells(spec: Spec) -> Iterator[tuple[Data, Method, Cell]]:
-    """Every combination of what the file says, and what it was made of."""
+    """Every combination that the file declares: its data, its algorithm and its cell."""
     for data in spec.data:
         with at(f"data {data.label}"):
-            source = read_source(data.choice)
-        samples, n_inputs = digest_of(source.X, source.y), source.X.shape[1]
-        methods = [on_series(each) if source.is_series else each for each in spec.methods]
-        for network, method in itertools.product(spec.networks, methods):
-            n_rounds = _rounds(data, source, network)
+            read = read_data(data.options)
+        samples, n_inputs = digest_of(read.X, read.y), read.X.shape[1]
+        for network, method in itertools.product(spec.networks, spec.methods):
+            n_rounds = _rounds(data, len(read.y), network)
+            algorithm = suited_to(read, method.algorithm)
             for n_frequencies, dtype in itertools.product(spec.frequencies, spec.dtypes):
                 cell = Cell(
-                    data.choice, samples, n_rounds, n_inputs,
+                    data.options, samples, n_rounds, n_inputs,
                     network.kind, network.n_learners, network.parameters,
-                    method.algorithm, method.bandwidth, n_frequencies, dtype, spec.seed,
+                    algorithm, method.bandwidth, n_frequencies, dtype, spec.seed,
                 )  # fmt: skip
                 yield data, method, cell
 
 
-def _rounds(data: Data, source: Source, network: Network) -> int:
-    n_rounds = len(source.y) // network.n_learners
+def _rounds(data: Data, n_samples: int, network: Network) -> int:
+    n_rounds = n_samples // network.n_learners
     if n_rounds == 0:
         raise DataError(
             f"{network.n_learners} learners need at least as many samples,"
-            f" {data.label} has {len(source.y)}"
+            f" {data.label} has {n_samples}"
         )
     return n_rounds if data.rounds is None else min(n_rounds, data.rounds)
 
 
 def _check(cell: Cell, method: Method) -> None:
-    """Draw the first trial, and see that the algorithm takes it."""
+    """Draw the first trial, and check that the algorithm accepts it."""
     with at(f"{method.name} on a {cell.kind} graph of {cell.n_learners} learners"):
         check_algorithm(cell.algorithm, as_trials(cell.graph(0), cell.features(0)), cell.dtype)
 
 
-def _units(cell: Cell, n_trials: int, code: str) -> tuple[Unit, ...]:
-    """Cut the trials into units, in the same places however many there are in all."""
+def _units(cell: Cell, n_trials: int) -> tuple[Unit, ...]:
+    """Cut the trials into units; where the cuts are does not depend on the number of trials."""
+    code = unit_code(cell.algorithm)
     per_trial = cost_of(
         cell.algorithm, cell.n_rounds * cell.n_learners, cell.n_inputs, cell.n_learners
     )
@@ -98,9 +101,8 @@ def _units(cell: Cell, n_trials: int, code: str) -> tuple[Unit, ...]:
 
 
 def _labels(data: Data, cell: Cell, method: Method) -> dict[str, Any]:
-    """The cell's row in the table, without its trials."""
-    width = {} if cell.bandwidth is None else {"bandwidth": cell.bandwidth}
-    return {
+    """The cell's labels in the table of results."""
+    before = {
         "data": data.label,
         **dict(data.given),
         "rounds": cell.n_rounds,
@@ -108,14 +110,19 @@ def _labels(data: Data, cell: Cell, method: Method) -> dict[str, Any]:
         "learners": cell.n_learners,
         **dict(cell.network),
         "algorithm": method.name,
-        **plain(cell.algorithm),
-        **width,
-        "frequencies": cell.n_frequencies,
-        "dtype": cell.dtype,
-        "seed": cell.seed,
     }
+    parameters = plain(cell.algorithm)
+    after: dict[str, Any] = {} if cell.bandwidth is None else {"bandwidth": cell.bandwidth}
+    after |= {"frequencies": cell.n_frequencies, "dtype": cell.dtype, "seed": cell.seed}
+    taken = sorted(parameters.keys() & {*before, *after, *MEASURED})
+    if taken:
+        raise ParameterError(
+            f"{method.name}: parameter {taken[0]!r} must have another name, as the table of results"
+            " has a column of this name"
+        )
+    return before | parameters | after
 
 
 def plain(algorithm: Algorithm) -> dict[str, Any]:
-    """Those of its parameters that a file could say."""
+    """Those of its parameters that a TOML file can express."""
     return {key: value for key, value in algorithm.parameters().items() if is_plain(value)}

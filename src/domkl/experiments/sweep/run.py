@@ -1,4 +1,4 @@
-"""Run a sweep: what is on disk already is not computed again, what comes is kept at once."""
+"""Run a sweep: units whose results are stored are skipped, new results are stored at once."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -8,7 +8,7 @@ from typing import Any
 
 from domkl import checks
 from domkl.errors import ParameterError
-from domkl.experiments.store import Kept, Store
+from domkl.experiments.store import Results, Store
 from domkl.experiments.sweep.backends import (
     Outcomes,
     Run,
@@ -25,7 +25,8 @@ from domkl.experiments.sweep.table import Table, tabulate
 from domkl.experiments.sweep.unit import Cell, Unit, run_unit, warm_up
 from domkl.sim.threads import available_cores
 
-Progress = Callable[[str, float, float], None]  # label, cost done, cost in all
+#: called with a label, the cost of what is done, and the total cost
+Progress = Callable[[str, float, float], None]
 
 
 def sweep(
@@ -36,22 +37,22 @@ def sweep(
     cluster: str | None = None,
     progress: Progress | None = None,
 ) -> Table:
-    """Run every trial of a declared sweep, and give one tidy table.
+    """Run every trial of a declared sweep, and return one tidy table.
 
     Parameters
     ----------
     spec : path of a TOML file, or a mapping of the same form
-        docs/sweeps.md has its tables and keys.
+        docs/sweeps.md describes its tables and keys.
     out : path
-        Finished units are kept in ``out/units`` as they come. A sweep that was stopped goes on
-        from there when it is run again.
+        Finished units are stored in ``out/units``. A sweep that was stopped continues from there
+        when it is run again.
     workers : int
-        Processes here, as many as cores by default.
+        Number of processes on this machine; by default as many as there are cores.
     cluster : str
-        Address of a Dask scheduler. Without ``workers`` and ``cluster``, a Dask client that is
-        active is used.
+        Address of a Dask scheduler. Without ``workers`` and ``cluster``, an active Dask client is
+        used if there is one.
     progress : callable
-        Called with what was done, how much, and how much there is in all.
+        Called with a label, the cost of what is done, and the total cost.
 
     Examples
     --------
@@ -79,32 +80,32 @@ def complete(
     run: Run = run_unit,
     preparing: AbstractContextManager[None] | None = None,
 ) -> Table:
-    """Run the units of a plan that the store has not, and put all into a table."""
+    """Run the units of a plan whose results are not stored, and put all results into a table."""
     if workers is not None:
         checks.whole("workers", workers, 1)
         if cluster is not None:
             raise ParameterError("workers and cluster exclude each other")
     outcomes, todo = finished(plan, store)
     if todo:
-        with _crew(run, workers, cluster) as (prepare, start):
+        with _workers(run, workers, cluster) as (prepare, start):
             with preparing or nullcontext():
                 prepare(_one_of_each_kind(todo))
-            for unit, kept in _watched(start(todo), todo, progress):
-                store.put(unit.key, kept)
-                outcomes[unit.key] = kept
+            for unit, results in _watched(start(todo), todo, progress):
+                store.put(unit.key, results)
+                outcomes[unit.key] = results
     return tabulate(plan, outcomes)
 
 
-def finished(plan: Plan, store: Store) -> tuple[dict[str, Kept], list[Unit]]:
-    """Outcomes that are there, and units still to do, the longest first."""
-    outcomes: dict[str, Kept] = {}
+def finished(plan: Plan, store: Store) -> tuple[dict[str, Results], list[Unit]]:
+    """The stored results, and the units still to run, the longest first."""
+    outcomes: dict[str, Results] = {}
     todo: dict[str, Unit] = {}
     for unit in plan.units:
-        kept = store.get(unit.key)
-        if kept is None:
+        results = store.get(unit.key)
+        if results is None:
             todo[unit.key] = unit
         else:
-            outcomes[unit.key] = kept
+            outcomes[unit.key] = results
     return outcomes, sorted(todo.values(), key=lambda unit: -unit.cost)
 
 
@@ -113,8 +114,8 @@ Start = Callable[[Sequence[Unit]], Outcomes]
 
 
 @contextmanager
-def _crew(run: Run, workers: int | None, cluster: str | None) -> Iterator[tuple[Prepare, Start]]:
-    """How to compile, and how to run units: on the cluster named, or active, or here."""
+def _workers(run: Run, workers: int | None, cluster: str | None) -> Iterator[tuple[Prepare, Start]]:
+    """How to compile and how to run units: on the named or active cluster, or on this machine."""
     if cluster is not None:
         with connected(cluster) as client:
             yield partial(_prepare_hosts, client), lambda units: on_cluster(run, units, client)
@@ -129,33 +130,33 @@ def _crew(run: Run, workers: int | None, cluster: str | None) -> Iterator[tuple[
 
 
 def _prepare(cells: Sequence[Cell]) -> None:
-    """Compile once; other processes find it on disk."""
+    """Compile in this process; other processes find the compiled code on disk."""
     for cell in cells:
         warm_up(cell)
 
 
 def _prepare_hosts(client: Any, cells: Sequence[Cell]) -> None:
-    """Compile on one worker of each machine; its other workers find it on disk."""
+    """Compile on one worker of each machine; its other workers find the code on disk."""
     on_every_host(partial(_prepare, cells), client)
 
 
 def _one_of_each_kind(units: Sequence[Unit]) -> list[Cell]:
-    """A cell for each thing that is compiled apart."""
-    kinds = {(_law(unit.cell), unit.cell.dtype): unit.cell for unit in units}
+    """One cell for each algorithm and precision, which are compiled separately."""
+    kinds = {(*_classes(unit.cell), unit.cell.dtype): unit.cell for unit in units}
     return list(kinds.values())
 
 
-def _law(cell: Cell) -> tuple[str, ...]:
+def _classes(cell: Cell) -> tuple[type, type]:
     inner = getattr(cell.algorithm, "algorithm", cell.algorithm)
-    return type(cell.algorithm).__name__, type(inner).__name__
+    return type(cell.algorithm), type(inner)
 
 
 def _watched(outcomes: Outcomes, todo: Sequence[Unit], progress: Progress | None) -> Outcomes:
-    """Pass outcomes on, and report after each; an estimate does not count what was there before."""
+    """Pass outcomes on, and report progress after each; units stored before do not count."""
     total, done, report = sum(unit.cost for unit in todo), 0.0, progress or _silent
     report(f"0 of {len(todo)} units", done, total)
-    for number, (unit, kept) in enumerate(outcomes, start=1):
-        yield unit, kept
+    for number, (unit, results) in enumerate(outcomes, start=1):
+        yield unit, results
         done += unit.cost
         report(f"{number} of {len(todo)} units", done, total)
 

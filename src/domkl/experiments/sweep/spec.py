@@ -1,8 +1,8 @@
-"""What a sweep file says: tables of keys, each with a value or a list of them, an axis.
+"""Read a sweep file: tables of keys, each with one value or a list of values (an axis).
 
-A table stands for every combination of its axes; of the same kind there may be several, as
-``[[algorithms]]``, and what they stand for is put together. Everything that can be wrong with a
-file is found here or in plan.py, before any work.
+A table stands for every combination of its axes. There may be several tables of the same kind, as
+``[[algorithms]]``; the sweep then has the combinations of all of them. Errors in a file are found
+here or in plan.py, before any trial is run.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.registry import ALGORITHMS, find
 from domkl.data.catalog import DATASETS
-from domkl.data.streams import PARTITIONS
 from domkl.errors import DomklError, ParameterError
 from domkl.experiments.compare import FIGURE_1_BANDWIDTHS
-from domkl.experiments.source import Choice
+from domkl.experiments.data import DataOptions
 from domkl.experiments.sweep.networks import KINDS
+from domkl.options import DTYPES, PARTITIONS
 from domkl.typing import Real
 
 SWEEP_KEYS = ("name", "trials", "seed", "frequencies", "dtype")
@@ -31,22 +31,21 @@ DATA_KEYS = (
     "csv", "series", "drop", "ranges", "data_dir",
 )  # fmt: skip
 PATHS = ("csv", "ranges", "data_dir")
-DTYPES = ("float64", "float32")
 
 
 @dataclass(frozen=True)
 class Data:
-    """One way to make a stream."""
+    """One stream of samples."""
 
     label: str
-    choice: Choice
-    rounds: int | None  # at most
-    given: tuple[tuple[str, Any], ...]  # what the file says of it, for the table
+    options: DataOptions
+    rounds: int | None  # the largest number of rounds
+    given: tuple[tuple[str, Any], ...]  # what the file says of it, for the table of results
 
 
 @dataclass(frozen=True)
 class Network:
-    """One way to draw graphs."""
+    """One kind of graph."""
 
     kind: str
     n_learners: int
@@ -59,13 +58,12 @@ class Method:
 
     name: str
     algorithm: Algorithm
-    given: tuple[str, ...]  # parameters that the file names
     bandwidth: float | None  # of an algorithm with a single kernel
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A sweep, as its file declares it."""
+    """A sweep as its file declares it."""
 
     name: str
     n_trials: int
@@ -78,7 +76,7 @@ class Spec:
 
 
 def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
-    """Read a TOML file, or a mapping of the same form; paths in a file are relative to it."""
+    """Read a TOML file, or a mapping of the same form; paths are relative to the file."""
     if isinstance(source, Mapping):
         return _spec(source, "sweep", Path())
     path = Path(source)
@@ -94,7 +92,7 @@ def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
 
 @contextmanager
 def at(where: str) -> Iterator[None]:
-    """Say where in a file an error is."""
+    """Prefix the message of an error with its place in the file."""
     try:
         yield
     except DomklError as error:
@@ -129,7 +127,7 @@ def _spec(tables: Mapping[str, Any], name: str, folder: Path) -> Spec:
 
 
 def _all(tables: Mapping[str, Any], key: str, read: Any) -> list[Any]:
-    """What all tables of this name stand for, each thing once."""
+    """Everything that the tables with this name stand for, without duplicates."""
     given = tables.get(key, {})
     listed = given if isinstance(given, list) else [given]
     if not listed:
@@ -170,7 +168,7 @@ def _axis(key: str, value: Any) -> list[Any]:
 
 
 def _combinations(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Every combination of a table's axes, the last the fastest."""
+    """Every combination of a table's axes; the last axis varies fastest."""
     axes = {key: _axis(key, value) for key, value in table.items()}
     for values in itertools.product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
@@ -189,12 +187,12 @@ def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
         for key in given.keys() - {"rounds", "lags"}:
             if not isinstance(given[key], str):
                 raise ParameterError(f"{key} must be a word in quotes, got {given[key]!r}")
-        options = {key: given[key] for key in given.keys() & {f.name for f in fields(Choice)}}
+        options = {key: given[key] for key in given.keys() & {f.name for f in fields(DataOptions)}}
         options |= {key: (folder / given[key]).resolve() for key in PATHS if key in given}
-        choice = Choice(data=given.get("name"), drop=drop, **options)
-        label = choice.csv.name if choice.csv is not None else choice.data or "traffic"
+        made = DataOptions(data=given.get("name"), drop=drop, **options)
+        label = made.csv.name if made.csv is not None else made.data or "traffic"
         shown = {key: v for key, v in given.items() if key not in ("name", "rounds", *PATHS)}
-        yield Data(label, choice, rounds, tuple(shown.items()))
+        yield Data(label, made, rounds, tuple(shown.items()))
 
 
 def _networks(table: Mapping[str, Any]) -> Iterator[Network]:
@@ -212,7 +210,9 @@ def _networks(table: Mapping[str, Any]) -> Iterator[Network]:
 
 def _methods(table: Mapping[str, Any]) -> Iterator[Method]:
     if "name" not in table:
-        raise ParameterError(f"an algorithm must have a name, one of {', '.join(ALGORITHMS)}")
+        raise ParameterError(
+            f"an algorithm must have a name: one of {', '.join(ALGORITHMS)}, or module:Name"
+        )
     rest = {key: value for key, value in table.items() if key != "name"}
     for name in _axis("name", table["name"]):
         plain = find(name).make()
@@ -225,21 +225,14 @@ def _methods(table: Mapping[str, Any]) -> Iterator[Method]:
             if bandwidth is not None:
                 bandwidth = checks.positive("bandwidth", bandwidth)
             values = {key: _like(value, defaults[key]) for key, value in given.items()}
-            yield Method(name, plain.replaced(**values), tuple(values), bandwidth)
+            yield Method(name, plain.replaced(**values) if values else plain, bandwidth)
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a file could say it."""
+    """Whether a TOML file can express this value."""
     return value is None or isinstance(value, (bool, int, float, str))
 
 
 def _like(value: Any, default: Any) -> Any:
-    """2 for 2.0 where a default is such: one value, one name."""
+    """An integer as a float where the default is a float, so that 2 and 2.0 are one value."""
     return float(value) if isinstance(default, float) and type(value) is int else value
-
-
-def on_series(method: Method) -> Method:
-    """The last value of a series is its newest lag, unless the file says otherwise."""
-    if method.name != "last-value" or "newest_lag" in method.given:
-        return method
-    return replace(method, algorithm=method.algorithm.replaced(newest_lag=0))

@@ -1,4 +1,4 @@
-"""A sweep as one tidy table: a row for each trial, a column for each thing that it is."""
+"""The results of a sweep as one tidy table: a row for each trial, a column for each property."""
 
 import csv
 import math
@@ -12,31 +12,29 @@ import numpy as np
 from domkl import checks
 from domkl.errors import ParameterError
 from domkl.experiments.report import mean_and_half, text_table
-from domkl.experiments.store import Kept
-from domkl.experiments.sweep.plan import Plan, Point
+from domkl.experiments.store import Results
+from domkl.experiments.sweep import FORMATS
+from domkl.experiments.sweep.plan import MEASURED, Plan, Point
 from domkl.experiments.sweep.unit import Unit
 from domkl.metrics.intervals import interval
-
-FORMATS = ("csv", "parquet")
-MEASURED = ("trial", "mse", "cv", "diverged", "seconds")
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length, which pandas.DataFrame and polars.DataFrame take as they are.
+    """Columns of equal length, which pandas.DataFrame and polars.DataFrame accept as they are.
 
-    A parameter that an algorithm or a graph has not is None. ``seconds`` is the unit's time over
-    its trials; everything else is the same to the bit whoever ran the units, and how many.
+    A parameter that an algorithm or a graph does not have is None. ``seconds`` is the time of the
+    unit divided by its trials. Everything else is the same to the bit, whatever ran the units.
     """
 
     columns: dict[str, list[Any]]
-    cells: tuple[dict[str, Any], ...]  # what the table says of each cell, and means over its trials
+    cells: tuple[dict[str, Any], ...]  # labels of each cell, and means over its trials
 
     def __len__(self) -> int:
         return len(self.columns["trial"])
 
     def write(self, path: str | Path) -> None:
-        """Write CSV or Parquet, as the name ends."""
+        """Write CSV or Parquet, according to the suffix."""
         path = Path(path)
         checks.choice("the table's suffix", path.suffix, (f".{name}" for name in FORMATS))
         write = _write_parquet if path.suffix == ".parquet" else _write_csv
@@ -51,12 +49,12 @@ class Table:
         return text_table(rows)
 
     def as_records(self) -> list[dict[str, Any]]:
-        """A JSON-ready record per cell: means over trials; what is not finite becomes null."""
+        """A record per cell, ready for JSON: means over trials; null where not finite."""
         return [_record(cell) for cell in self.cells]
 
 
-def tabulate(plan: Plan, outcomes: Mapping[str, Kept]) -> Table:
-    """Put all outcomes into a table, in the order of the plan."""
+def tabulate(plan: Plan, outcomes: Mapping[str, Results]) -> Table:
+    """Put all results into a table, in the order of the plan."""
     names = _names(plan)
     columns: dict[str, list[Any]] = {name: [] for name in (*names, *MEASURED)}
     cells = []
@@ -71,7 +69,7 @@ def tabulate(plan: Plan, outcomes: Mapping[str, Kept]) -> Table:
 
 
 def listing(plan: Plan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]:
-    """A JSON-ready record per unit: its cell, its trials, and whether it is finished."""
+    """A record per unit, ready for JSON: its cell, its trials, and whether it is finished."""
     return [
         {
             **point.labels,
@@ -86,7 +84,7 @@ def listing(plan: Plan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]
 
 
 def as_text(plan: Plan, units: list[dict[str, Any]]) -> str:
-    """Units as a text table."""
+    """The units as a text table."""
     axes = _axes(_names(plan), [point.labels for point in plan.points])
     rows = [[*axes, "trials", "state"]]
     for unit in units:
@@ -97,13 +95,13 @@ def as_text(plan: Plan, units: list[dict[str, Any]]) -> str:
 
 
 def _axes(names: list[str], cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The algorithm, and what else is not the same in all cells that have it."""
+    """The algorithm, and the other labels that differ between cells."""
     values = {name: {cell.get(name) for cell in cells} - {None} for name in names}
     return ["algorithm", *(n for n in names if len(values[n]) > 1 and n != "algorithm")]
 
 
 def _names(plan: Plan) -> list[str]:
-    """Every label of any cell, those of data, graphs and algorithms in one place each."""
+    """Every label of any cell; labels of data, graphs and algorithms stay together."""
     names: list[str] = []
     for point in plan.points:
         place = len(names)
@@ -115,14 +113,14 @@ def _names(plan: Plan) -> list[str]:
     return [n for n in names if any(point.labels.get(n) is not None for point in plan.points)]
 
 
-def _measured(point: Point, outcomes: Mapping[str, Kept]) -> dict[str, list[Any]]:
+def _measured(point: Point, outcomes: Mapping[str, Results]) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {name: [] for name in MEASURED}
     for unit in point.units:
-        kept = outcomes[unit.key]
+        results = outcomes[unit.key]
         columns["trial"] += range(unit.first, unit.first + unit.n_trials)
-        columns["seconds"] += [float(kept["seconds"]) / unit.n_trials] * unit.n_trials
+        columns["seconds"] += [float(results["seconds"]) / unit.n_trials] * unit.n_trials
         for name in ("mse", "cv", "diverged"):
-            columns[name] += kept[name].tolist()
+            columns[name] += results[name].tolist()
     return columns
 
 
@@ -164,14 +162,14 @@ def _write_csv(path: Path, columns: dict[str, list[Any]]) -> None:
 
 
 def _cell(value: Any) -> str:
-    """Every digit of a number; true and false as both pandas and polars read them."""
+    """All digits of a number; true and false as both pandas and polars read them."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def check_format(name: str) -> None:
-    """Raise now, not after the work, if a table could not be written."""
+    """Raise an error before any work if a table could not be written."""
     checks.choice("format", name, FORMATS)
     if name == "parquet":
         try:

@@ -1,8 +1,8 @@
-"""A unit of work: some trials of one cell of a sweep, run by whichever process gets it.
+"""A unit: some trials of one cell of a sweep, which any worker can run.
 
-The rules of this file: what a unit gives depends on what the unit is and on nothing else. Seeds
-come from the sweep's seed and the number of the trial; every unit runs on one thread; the worker
-makes sure that it has the data and the code that the unit was planned with.
+The results of a unit depend on the unit alone, not on the worker. Seeds come from the sweep's seed
+and the number of the trial, every unit runs on one thread, and the worker checks that it has the
+data and the code that the unit was planned with.
 """
 
 import time
@@ -18,9 +18,8 @@ from domkl.core.features import RandomFeatures
 from domkl.data.streams import deal
 from domkl.errors import DataError, WorkerError
 from domkl.experiments.compare import Setting, draw_features, is_diverged
-from domkl.experiments.source import Choice, read_source
-from domkl.experiments.store import Kept, code_digest, digest_of, file_digest, key_of
-from domkl.experiments.sweep import networks
+from domkl.experiments.data import DataOptions, read_data
+from domkl.experiments.store import Results, algorithm_digest, code_digest, digest_of, key_of
 from domkl.experiments.sweep.networks import KINDS
 from domkl.graphs.graph import Graph
 from domkl.sim.simulate import simulate
@@ -29,10 +28,10 @@ from domkl.typing import Floats, Real
 
 @dataclass(frozen=True)
 class Cell:
-    """One point of a sweep: all that its trials share."""
+    """One combination of a sweep: everything that its trials share."""
 
-    choice: Choice
-    samples: str  # digest of the stream before it is dealt
+    data: DataOptions
+    samples: str  # digest of the samples before they are dealt
     n_rounds: int
     n_inputs: int
     kind: str
@@ -46,15 +45,15 @@ class Cell:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What its outcomes depend on, besides the code."""
+        """What its results depend on, besides the code of domkl."""
         return {
             "samples": self.samples,
-            "partition": self.choice.partition,
+            "partition": self.data.partition,
             "rounds": self.n_rounds,
             "kind": self.kind,
             "learners": self.n_learners,
             "network": self.network,
-            "algorithm": repr(self.algorithm),
+            "algorithm": algorithm_digest(self.algorithm),
             "bandwidth": self.bandwidth,
             "frequencies": self.n_frequencies,
             "dtype": self.dtype,
@@ -62,51 +61,51 @@ class Cell:
         }
 
     def graph(self, trial: int) -> Graph:
-        """A trial's graph: the same whatever the algorithm and the data."""
+        """A trial's graph, which is the same for all algorithms and data."""
         seed = rng.child(self.seed, "graph", trial)
         return KINDS[self.kind].make(self.n_learners, seed, **dict(self.network))
 
     def features(self, trial: int) -> RandomFeatures:
-        """A trial's features: the same for all algorithms with one dictionary."""
+        """A trial's features, which are the same for all algorithms with one dictionary."""
         setting = Setting(n_frequencies=self.n_frequencies, seed=self.seed)
         return draw_features(self.algorithm, self.n_inputs, trial, self.bandwidth, setting)
 
     def stream(self) -> tuple[Floats, Floats]:
         """X (T, K, d) and y (T, K)."""
-        X, y = _samples(self.choice, self.samples)
-        X, y = deal(X, y, self.n_learners, self.choice.partition, seed=self.seed)
+        X, y = _samples(self.data, self.samples)
+        X, y = deal(X, y, self.n_learners, self.data.partition, seed=self.seed)
         return X[: self.n_rounds], y[: self.n_rounds]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Trials first, first + 1, … of a cell."""
+    """The trials first, first + 1, …, first + n_trials − 1 of a cell."""
 
     cell: Cell
     first: int
     n_trials: int
-    cost: float  # microseconds, roughly
-    code: str  # digest of the code that planned it
+    cost: float  # approximate microseconds
+    code: str  # digest of the code that planned it, the user's algorithm included
 
     @cached_property
     def key(self) -> str:
-        """The name of its outcome."""
+        """The key of its results in the store."""
         return key_of(
             {"code": self.code, "first": self.first, "trials": self.n_trials, **self.cell.parts}
         )
 
 
-def unit_code() -> str:
-    """Digest the code and the libraries that outcomes depend on."""
-    return f"{code_digest()} {file_digest(__file__)} {file_digest(networks.__file__)}"
+def unit_code(algorithm: Algorithm) -> str:
+    """Digest of the code that results depend on: domkl, the libraries, the user's algorithm."""
+    return f"{code_digest()} {algorithm_digest(algorithm)}"
 
 
-def run_unit(unit: Unit) -> Kept:
-    """Run its trials: the last MSE and CV of each, whether it diverged, and the time of all."""
-    if unit.code != unit_code():
+def run_unit(unit: Unit) -> Results:
+    """Run a unit: the last MSE and CV of each trial, whether it diverged, and the time of all."""
+    if unit.code != unit_code(unit.cell.algorithm):
         raise WorkerError(
-            "workers must run the same domkl, numpy, scipy and numba as the process that plans"
-            " the sweep; install the same versions everywhere"
+            "workers must run the same domkl, numpy, scipy and numba, and the same algorithm of"
+            " your own, as the process that plans the sweep; install the same versions everywhere"
         )
     cell, trials = unit.cell, range(unit.first, unit.first + unit.n_trials)
     X, y = cell.stream()
@@ -132,18 +131,18 @@ def run_unit(unit: Unit) -> Kept:
 
 
 def warm_up(cell: Cell) -> None:
-    """Run one round, so that what must be compiled is, and lies on disk for all processes."""
+    """Run one round, so that other processes find the compiled code on disk."""
     X, y = cell.stream()
     graph, features = cell.graph(0), cell.features(0)
     simulate(cell.algorithm, X[:1], y[:1], graph, features, dtype=cell.dtype, threads=1)
 
 
 @lru_cache(maxsize=4)
-def _samples(choice: Choice, digest: str) -> tuple[Floats, Floats]:
-    """Read the stream once per process, and make sure that it is the one that was planned with."""
-    source = read_source(choice)
-    if digest_of(source.X, source.y) != digest:
+def _samples(options: DataOptions, digest: str) -> tuple[Floats, Floats]:
+    """Read the samples once per process, and check that they are those of the plan."""
+    data = read_data(options)
+    if digest_of(data.X, data.y) != digest:
         raise DataError(
-            f"{source.name} must not change while a sweep runs, nor differ between workers"
+            f"{data.name} must not change while a sweep runs, nor differ between workers"
         )
-    return source.X, source.y
+    return data.X, data.y

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from domkl.data.loaders import read_columns
+from domkl.data.tables import read_columns
 from domkl.errors import DataError
 from domkl.mesh.node.intake import (
     INVALID,

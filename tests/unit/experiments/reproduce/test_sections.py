@@ -14,18 +14,16 @@ from domkl.experiments.reproduce import (
     table_1,
     theorems,
 )
-from domkl.experiments.reproduce.lab import SETS, Lab
-from domkl.experiments.reproduce.works import river
-from domkl.experiments.reproduce.works.base import Stream
-from domkl.experiments.reproduce.works.curves import Curves
-from domkl.experiments.reproduce.works.privacy import Eavesdropper
-from domkl.experiments.reproduce.works.regrets import Regrets
-from domkl.experiments.reproduce.works.weights import WeightGaps
+from domkl.experiments.reproduce.session import SETS, Session
+from domkl.experiments.reproduce.tasks.base import Stream
+from domkl.experiments.reproduce.tasks.curves import Curves
+from domkl.experiments.reproduce.tasks.privacy import Eavesdropper
+from domkl.experiments.reproduce.tasks.regrets import Regrets, WeightGaps
 from domkl.experiments.store import Store
 
 
-class MadeUp(Lab):
-    """A lab whose outcomes are what ``rule`` says: work → (MSE, CV), or a whole outcome."""
+class MadeUp(Session):
+    """A session whose results are what ``rule`` says: task → (MSE, CV), or all results."""
 
     def __init__(self, folder, rule, names=SETS):
         super().__init__(Setting(n_trials=4), Store(folder))
@@ -41,8 +39,8 @@ class MadeUp(Lab):
         made = Stream(name, np.zeros((n, 2)), np.arange(float(n)), name in ("traffic",), {})
         return self.made((name, *sorted(options.items())), lambda: made)
 
-    def __getitem__(self, work):
-        found = self.rule(work)
+    def __getitem__(self, task):
+        found = self.rule(task)
         return found if isinstance(found, dict) else outcome(*found)
 
 
@@ -65,34 +63,34 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be checked here"
 # ---- Table I
 
 
-def weather(work, mse_factor=1.0, middle=1.0):
+def weather(task, mse_factor=1.0, middle=1.0):
     """The printed numbers, with the paper's start taken off."""
-    if work.name == "preparation":
+    if task.name == "preparation":
         return 1.0, 1.0
-    if not work.name.startswith("eta_g"):
+    if not task.name.startswith("eta_g"):
         return 0.005, 0.001
-    _, eta_g, _, rho = work.name.split()
+    _, eta_g, _, rho = task.name.split()
     eta_g, rho = int(eta_g), int(rho)
     if eta_g == table_1.INSTEAD:
         return 0.005, 0.001
-    theirs = table_1.printed.TABLE_1[eta_g, rho]["weather"]
+    theirs = table_1.paper.TABLE_1[eta_g, rho]["weather"]
     scale = {10: 1.0, 100: middle, 1000: 1.0}[rho]
     return mse_factor * scale * theirs[0] / 100, 0.01 / rho
 
 
 def test_weather_is_judged_by_eta_g_10_and_15_percent(tmp_path):
-    near = table_1.section(MadeUp(tmp_path, lambda work: weather(work, 1.14)))
+    near = table_1.section(MadeUp(tmp_path, lambda task: weather(task, 1.14)))
     assert verdicts(near)["table-1-weather"] == HOLDS
     assert "1.14 / 1.14 / 1.14" in near.claims[0].evidence
-    far = table_1.section(MadeUp(tmp_path, lambda work: weather(work, 1.16)))
+    far = table_1.section(MadeUp(tmp_path, lambda task: weather(task, 1.16)))
     assert verdicts(far)["table-1-weather"] == FAILS
 
 
 def test_rho_trades_from_end_to_end(tmp_path):
-    made = table_1.section(MadeUp(tmp_path, lambda work: weather(work, middle=5.0)))
+    made = table_1.section(MadeUp(tmp_path, lambda task: weather(task, middle=5.0)))
     assert verdicts(made)["rho"] == HOLDS
     assert "Not monotone in between: conductivity at eta_g = 10" in made.claims[1].evidence
-    flat = MadeUp(tmp_path, lambda work: (0.01, 0.01))
+    flat = MadeUp(tmp_path, lambda task: (0.01, 0.01))
     assert verdicts(table_1.section(flat))["rho"] == FAILS
 
 
@@ -102,17 +100,17 @@ def test_without_conductivity_rho_stays_open(tmp_path):
 
 
 def test_the_nearest_preparation_is_named(tmp_path):
-    def rule(work):
-        if work.name != "preparation":
-            return weather(work)
-        rho = work.algorithm.rho * 50
-        theirs = table_1.printed.TABLE_1[10, round(rho)]["conductivity"][0] / 100
-        is_it = work.partition == "blocks" and work.stream is last_rows
+    def rule(task):
+        if task.name != "preparation":
+            return weather(task)
+        rho = task.algorithm.rho * 50
+        theirs = table_1.paper.TABLE_1[10, round(rho)]["conductivity"][0] / 100
+        is_it = task.partition == "blocks" and task.stream is last_rows
         return (theirs if is_it else 3 * theirs), 0.01
 
-    lab = MadeUp(tmp_path, rule)
-    last_rows = conductivity._stream(lab, "last", "each column by itself")
-    made = table_1.section(lab)
+    session = MadeUp(tmp_path, rule)
+    last_rows = conductivity._stream(session, "last", "each column by itself")
+    made = table_1.section(session)
     assert "last rows, features scaled each column by itself, blocks" in made.text[-1]
     table = made.tables[-1]
     assert table.rows[1][:3] == ["last", "each column by itself", "blocks"]
@@ -126,9 +124,9 @@ BASE = {"comkl": (1.0, 0.0), "domkl": (1.1, 0.1), "dokl": (2.0, 0.2), "rff-dokl"
 
 
 def test_claims_hold_where_they_hold_at_every_step(tmp_path):
-    def rule(work):
-        name = work.name.split()[0]
-        if name == "rff-dokl" and work.stream.name == "wave":
+    def rule(task):
+        name = task.name.split()[0]
+        if name == "rff-dokl" and task.stream.name == "wave":
             return 1.9, 0.3
         return BASE[name]
 
@@ -142,10 +140,10 @@ def test_claims_hold_where_they_hold_at_every_step(tmp_path):
 
 
 def test_claims_fail_where_one_set_breaks_them_at_every_step(tmp_path):
-    def rule(work):
-        name = work.name.split()[0]
+    def rule(task):
+        name = task.name.split()[0]
         broken = {"comkl": (0.8, 0.0), "rff-dokl": (1.0, 0.05), "rff-domkl": (0.7, 0.1)}
-        return broken.get(name, BASE[name]) if work.stream.name == "traffic" else BASE[name]
+        return broken.get(name, BASE[name]) if task.stream.name == "traffic" else BASE[name]
 
     found = verdicts(figure_1.section(MadeUp(tmp_path, rule)))
     assert found["figure-1-best"] == FAILS
@@ -156,10 +154,10 @@ def test_claims_fail_where_one_set_breaks_them_at_every_step(tmp_path):
 
 
 def test_what_depends_on_the_step_is_left_open(tmp_path):
-    def rule(work):
-        if work.name == "rff-dokl step 0.05":
+    def rule(task):
+        if task.name == "rff-dokl step 0.05":
             return 2.1, 0.01
-        return BASE[work.name.split()[0]]
+        return BASE[task.name.split()[0]]
 
     made = figure_1.section(MadeUp(tmp_path, rule))
     found = verdicts(made)
@@ -172,10 +170,10 @@ def test_what_depends_on_the_step_is_left_open(tmp_path):
 
 
 def sizes(mse, cv_half, cv_fixed):
-    def rule(work):
-        is_fixed = "5/K" in work.name
-        k = work.setting.n_learners
-        return mse(k), 0.0 if work.name.startswith("comkl") else (
+    def rule(task):
+        is_fixed = "5/K" in task.name
+        k = task.setting.n_learners
+        return mse(k), 0.0 if task.name.startswith("comkl") else (
             cv_fixed if is_fixed else cv_half
         )(k)
 
@@ -192,8 +190,8 @@ def test_network_size(tmp_path):
 
 
 def test_the_fixed_degree_has_probability_5_over_k(tmp_path):
-    lab = MadeUp(tmp_path, lambda work: (1.0, 1.0))
-    found = {s.name: [figure_2.work(lab, s, k).setting.connection for k in (5, 10, 100)]
+    session = MadeUp(tmp_path, lambda task: (1.0, 1.0))
+    found = {s.name: [figure_2.task(session, s, k).setting.connection for k in (5, 10, 100)]
              for s in figure_2.SERIES}  # fmt: skip
     assert found["domkl, probability 5/K"] == [1.0, 0.5, 0.05]
     assert found["domkl, probability 0.5"] == [0.5, 0.5, 0.5]
@@ -202,16 +200,16 @@ def test_the_fixed_degree_has_probability_5_over_k(tmp_path):
 # ---- claims of the text
 
 
-def text_rule(work, changed):
-    if isinstance(work, Eavesdropper):
+def text_rule(task, changed):
+    if isinstance(task, Eavesdropper):
         return {"x_error": np.array([changed.get("x_error", 1e-9)]), "y_error": np.zeros(1)}
-    key = (work.stream.name, work.name)
-    return changed.get(key, changed.get(work.name, (1.0, 0.1)))
+    key = (task.stream.name, task.name)
+    return changed.get(key, changed.get(task.name, (1.0, 0.1)))
 
 
 def test_claims_of_the_text_hold(tmp_path):
-    lab = MadeUp(tmp_path, lambda work: text_rule(work, {"x_error": 1.0}))
-    found = verdicts(claims.section(lab))
+    session = MadeUp(tmp_path, lambda task: text_rule(task, {"x_error": 1.0}))
+    found = verdicts(claims.section(session))
     assert set(found.values()) == {HOLDS}
     assert set(found) == {"best-kernel", "eta-l", "partitions", "messages", "privacy"}
 
@@ -229,14 +227,14 @@ def test_claims_of_the_text_hold(tmp_path):
     ],
 )
 def test_each_claim_of_the_text_can_fail(tmp_path, broken, changed):
-    lab = MadeUp(tmp_path, lambda work: text_rule(work, {"x_error": 1.0, **changed}))
-    found = verdicts(claims.section(lab))
+    session = MadeUp(tmp_path, lambda task: text_rule(task, {"x_error": 1.0, **changed}))
+    found = verdicts(claims.section(session))
     assert [claim for claim, verdict in found.items() if verdict == FAILS] == [broken]
 
 
 def test_message_passing_is_compared_in_the_right_direction(tmp_path):
     better = {"message-passing": (0.9, 0.2), "x_error": 1.0}
-    made = claims.section(MadeUp(tmp_path, lambda work: text_rule(work, better)))
+    made = claims.section(MadeUp(tmp_path, lambda task: text_rule(task, better)))
     (evidence,) = [claim.evidence for claim in made.claims if claim.id == "messages"]
     assert "better in MSE on conductivity" in evidence
     assert "worse in CV on conductivity" in evidence
@@ -246,15 +244,15 @@ def test_message_passing_is_compared_in_the_right_direction(tmp_path):
 # ---- theorems
 
 
-def regret_rule(work, *, accuracy=0.5, discrepancy=0.5, long_gap=0.5):
-    n_rounds, n_learners = work.y.shape
-    if isinstance(work, WeightGaps):
-        power = long_gap if n_rounds > 60 and work.name == "traffic" else 0.5
+def regret_rule(task, *, accuracy=0.5, discrepancy=0.5, long_gap=0.5):
+    n_rounds, n_learners = task.y.shape
+    if isinstance(task, WeightGaps):
+        power = long_gap if n_rounds > 60 and task.name == "traffic" else 0.5
         return {"squares": np.array([n_rounds**power]), "largest": np.array([0.1])}
-    assert isinstance(work, Regrets)
-    loss = np.ones((1, n_learners, 1 if work.kind == "dokl" else 2))
-    power = accuracy if work.name == "two neighbors" else 0.5
-    if work.name == "two neighbors" and accuracy == 1.0 and work.kind != "dokl":
+    assert isinstance(task, Regrets)
+    loss = np.ones((1, n_learners, 1 if task.kind == "dokl" else 2))
+    power = accuracy if task.name == "two neighbors" else 0.5
+    if task.name == "two neighbors" and accuracy == 1.0 and task.kind != "dokl":
         loss = np.array([[[0.0, 900.0], [900.0, 0.0]]])  # they disagree
     each = np.full((1, n_learners), float(n_rounds) ** power)
     apart = np.full((1, n_learners), float(n_rounds) ** discrepancy)
@@ -271,19 +269,19 @@ def test_theorems_that_hold(tmp_path):
 
 
 def test_theorems_that_fail(tmp_path):
-    linear = MadeUp(tmp_path, lambda work: regret_rule(work, accuracy=1.0))
+    linear = MadeUp(tmp_path, lambda task: regret_rule(task, accuracy=1.0))
     found = verdicts(theorems.section(linear))
     assert (found["theorem-1a"], found["theorem-2a"], found["lemma-3"]) == (FAILS, FAILS, FAILS)
     assert (found["theorem-1b"], found["theorem-2b"], found["a4"]) == (HOLDS, HOLDS, HOLDS)
-    apart = MadeUp(tmp_path, lambda work: regret_rule(work, discrepancy=1.0))
+    apart = MadeUp(tmp_path, lambda task: regret_rule(task, discrepancy=1.0))
     found = verdicts(theorems.section(apart))
     assert (found["theorem-1b"], found["theorem-2b"], found["theorem-2a"]) == (FAILS, FAILS, HOLDS)
 
 
 def test_a4_is_judged_by_the_long_series(tmp_path):
-    lab = MadeUp(tmp_path, lambda work: regret_rule(work, long_gap=1.0))
-    assert verdicts(theorems.section(lab))["a4"] == FAILS
-    assert assumption.LONG in assumption._gaps(lab)
+    session = MadeUp(tmp_path, lambda task: regret_rule(task, long_gap=1.0))
+    assert verdicts(theorems.section(session))["a4"] == FAILS
+    assert assumption.LONG in assumption._gaps(session)
 
 
 # ---- beyond
@@ -303,11 +301,11 @@ def test_a4_is_judged_by_the_long_series(tmp_path):
     ],
 )
 def test_simpler_methods(tmp_path, monkeypatch, broken, changed):
-    monkeypatch.setattr(river, "is_installed", lambda: False)
+    monkeypatch.setattr(beyond, "river_version", lambda: None)
 
-    def rule(work):
-        name = work.name if isinstance(work, Curves) else "pooled"
-        return changed.get((work.stream.name, name), (1.0, 0.1))
+    def rule(task):
+        name = task.name if isinstance(task, Curves) else "pooled"
+        return changed.get((task.stream.name, name), (1.0, 0.1))
 
     made = beyond.section(MadeUp(tmp_path, rule))
     found = verdicts(made)

@@ -1,4 +1,4 @@
-"""Pieces of work against what they say they are."""
+"""Tasks against what they say they compute."""
 
 from dataclasses import replace
 
@@ -9,15 +9,12 @@ import domkl
 from domkl.data.synthetic import star, two_neighbors
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.document import last
-from domkl.experiments.reproduce.lab import Lab
-from domkl.experiments.reproduce.works import river
-from domkl.experiments.reproduce.works.base import Stream
-from domkl.experiments.reproduce.works.curves import Curves
-from domkl.experiments.reproduce.works.pooled import PooledLinear
-from domkl.experiments.reproduce.works.privacy import Eavesdropper
-from domkl.experiments.reproduce.works.regrets import Regrets, growing
-from domkl.experiments.reproduce.works.river import RiverCurve
-from domkl.experiments.reproduce.works.weights import WeightGaps
+from domkl.experiments.reproduce.session import Session
+from domkl.experiments.reproduce.tasks.base import Stream
+from domkl.experiments.reproduce.tasks.curves import Curves
+from domkl.experiments.reproduce.tasks.privacy import Eavesdropper
+from domkl.experiments.reproduce.tasks.regrets import Regrets, WeightGaps, growing
+from domkl.experiments.reproduce.tasks.rivals import PooledLinear, RiverCurve, river_version
 from domkl.experiments.store import Store
 
 SETTING = Setting(n_learners=4, connection=0.9, n_trials=3, n_frequencies=5, seed=2)
@@ -62,7 +59,7 @@ def test_what_changes_the_outcome_changes_the_name(stream):
         Curves(stream, "a", domkl.DOMKL(), replace(SETTING, seed=3)),
         Curves(Stream("made", stream.X + 1, stream.y, False, {}), "a", domkl.DOMKL(), SETTING),
     ]
-    assert len({base.key, *(work.key for work in others)}) == 6
+    assert len({base.key, *(task.key for task in others)}) == 6
 
 
 def test_the_number_of_threads_is_not_part_of_the_name(stream):
@@ -101,8 +98,8 @@ def test_weights_on_a_complete_graph_are_equal(stream):
 
 def test_regrets_are_those_of_the_library():
     X, y = two_neighbors(60, np.random.default_rng(1))
-    work = Regrets("two", X, y, "complete", (1e-3, 1e3), 1, 5)
-    kept = work.compute(silent)
+    task = Regrets("two", X, y, "complete", (1e-3, 1e3), 1, 5)
+    kept = task.compute(silent)
     features = domkl.RandomFeatures.draw(
         domkl.gaussian_bank([1e-3, 1e3]), 1, 50, seed=domkl.rng.child(5, "features", 0)
     )
@@ -120,14 +117,14 @@ def test_on_the_star_weights_from_neighbors_hurt_the_network_and_messages_do_not
     for kind in ("domkl", "domkl, message passing"):
         for n_rounds in (250, 1000):
             X, y = star(n_rounds, np.random.default_rng(0))
-            work = Regrets("star", X, y, "star", (1e-3, 1e3), 1, 0, kind)
-            rates[kind, n_rounds] = float(work.compute(silent)["network_accuracy"][0]) / n_rounds
+            task = Regrets("star", X, y, "star", (1e-3, 1e3), 1, 0, kind)
+            rates[kind, n_rounds] = float(task.compute(silent)["network_accuracy"][0]) / n_rounds
     assert rates["domkl", 1000] > 1.5 * rates["domkl", 250]
     passed = "domkl, message passing"
     assert rates[passed, 1000] < 0.6 * rates[passed, 250]
 
 
-@pytest.mark.skipif(not river.is_installed(), reason="needs the extra river")
+@pytest.mark.skipif(river_version() is None, reason="needs the extra river")
 @pytest.mark.parametrize("is_pooled", [False, True])
 def test_rivers_models_see_the_learners_streams(stream, is_pooled):
     from river import linear_model, preprocessing
@@ -148,10 +145,10 @@ def test_rivers_models_see_the_learners_streams(stream, is_pooled):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not river.is_installed(), reason="needs the extra river")
+@pytest.mark.skipif(river_version() is None, reason="needs the extra river")
 def test_work_under_the_interpreters_lock_goes_to_processes(stream, tmp_path):
-    lab = Lab(Setting(n_trials=1, threads=2), Store(tmp_path))
-    works = [RiverCurve(stream, "linear", 4, is_pooled) for is_pooled in (False, True)]
-    lab.do(works, lambda *_: None)
-    for work in works:
-        np.testing.assert_array_equal(lab[work]["mse"], work.compute(silent)["mse"])
+    session = Session(Setting(n_trials=1, threads=2), Store(tmp_path))
+    tasks = [RiverCurve(stream, "linear", 4, is_pooled) for is_pooled in (False, True)]
+    session.do(tasks, lambda *_: None)
+    for task in tasks:
+        np.testing.assert_array_equal(session[task]["mse"], task.compute(silent)["mse"])

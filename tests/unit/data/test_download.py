@@ -1,6 +1,5 @@
-"""Fetching over loopback: whole, resumed, refused; and what is left behind."""
+"""Downloads over loopback: complete, resumed, refused; tables in archives; what is left behind."""
 
-import fcntl
 import gzip
 import io
 import json
@@ -11,9 +10,8 @@ import zipfile
 import pytest
 
 import domkl
-from domkl.data import download, unpack
-from domkl.data.fetch import cached, fetch
-from domkl.data.store import digest
+from domkl.data import download
+from domkl.data.cache import cached, digest, fetch
 
 TABLE = b"a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n"
 INNER = {"./in/toy.csv": TABLE}
@@ -126,7 +124,7 @@ def test_a_whole_part_is_not_asked_for_again(toy, cache, server, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("domkl.data.fetch.unpack", stop)
+        patch.setattr("domkl.data.cache.find_table", stop)
         with pytest.raises(KeyboardInterrupt):
             fetch(toy)
     assert "weather.part" in left(cache)
@@ -184,7 +182,7 @@ def test_a_refused_connection(toy, cache):
 
 
 def test_a_download_that_never_ends(toy, server, monkeypatch):
-    monkeypatch.setattr(download, "LIMIT", 1000)
+    monkeypatch.setattr(download, "MAX_DOWNLOAD", 1000)
     with pytest.raises(domkl.DataError, match="must have at most 1000 bytes, got 3"):
         fetch(toy)
 
@@ -237,7 +235,7 @@ def test_archives_that_cannot_be_used(toy, cache, tmp_path, raw, message):
     ids=["zip", "tar.gz", "gz"],
 )
 def test_a_file_that_unpacks_to_more_than_it_may(toy, tmp_path, monkeypatch, make):
-    monkeypatch.setattr(unpack, "LIMIT", 1 << 16)
+    monkeypatch.setattr(download, "MAX_UNPACKED", 1 << 16)
     (tmp_path / "a.bin").write_bytes(make({"toy.csv": TABLE + b"1,1,1\n" * (1 << 16)}))
     with pytest.raises(domkl.DataError, match="must unpack to at most 65536 bytes"):
         fetch(toy, str(tmp_path / "a.bin"))
@@ -256,46 +254,3 @@ def test_archives_within_archives_have_an_end(toy, tmp_path):
 def test_other_addresses_are_refused(toy, source):
     with pytest.raises(domkl.ParameterError, match=r"must be a file or an http\(s\) address"):
         fetch(toy, source)
-
-
-def test_drafts_of_a_killed_process_are_removed(toy, cache):
-    cache.mkdir(parents=True)
-    (cache / ".domkl-abc").write_bytes(TABLE[:9])
-    fetch(toy)
-    assert left(cache) == ["manifest.json", "toy.csv"]
-
-
-def test_one_at_a_time(toy, cache):
-    cache.mkdir(parents=True)
-    with (cache / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(domkl.DataError, match="another domkl is fetching into"):
-            fetch(toy)
-
-
-def test_a_cache_that_cannot_be_written(toy, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(domkl.DataError, match="the cache must be a folder that can be written"):
-        fetch(toy)
-
-
-def test_a_source_that_cannot_be_read(toy, tmp_path):
-    for path, why in ((tmp_path / "none.zip", "No such file"), (tmp_path, "Is a directory")):
-        with pytest.raises(domkl.DataError, match=f"cannot read {path}: {why}"):
-            fetch(toy, str(path))
-
-
-def test_what_ships_is_not_fetched():
-    with pytest.raises(domkl.DataError, match="traffic ships with domkl"):
-        fetch(domkl.DATASETS["traffic"])
-
-
-def test_a_damaged_file_in_the_cache_is_not_taken_for_fetched(toy, cache):
-    fetch(toy)
-    (cache / "toy.csv").write_bytes(TABLE[:-3])
-    assert cached(toy) is None
-    with pytest.raises(domkl.DataError, match=f"must have sha256 {digest(TABLE)}, got "):
-        domkl.load_set("weather")
-    fetch(toy)
-    assert len(domkl.load_set("weather").y) == 4

@@ -1,4 +1,4 @@
-"""What a neighbor can compute from what it hears."""
+"""What a neighbor can compute from the messages that it receives."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,22 +6,22 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.admm import DOMKL
-from domkl.experiments.reproduce.works.base import Report, Work
-from domkl.experiments.reproduce.works.regrets import draw_map
-from domkl.experiments.store import Kept, digest_of
+from domkl.experiments.reproduce.tasks.base import ReportProgress, Task
+from domkl.experiments.reproduce.tasks.regrets import draw_map
+from domkl.experiments.store import Results, digest_of
 from domkl.graphs.graph import Graph
 from domkl.sim.simulate import simulate
 from domkl.typing import Array, Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Eavesdropper(Work):
+class Eavesdropper(Task):
     """Recover the samples of a leaf from its messages and those of its only neighbor.
 
-    All of (11) but the sample is known to whoever hears both:
-    (η_l + ρ)θ⁺ − η_l θ − ρ(θ + θ_ℓ)/2 + λ = 2(y − zᵀθ⁺) z. That gives z up to a factor; in the
-    widest kernel all cosines are positive, which gives the sign; the arguments give Vx, least
-    squares x, and the factor y.
+    Whoever receives both knows everything in (11) but the sample:
+    (η_l + ρ)θ⁺ − η_l θ − ρ(θ + θ_ℓ)/2 + λ = 2(y − zᵀθ⁺) z. That gives z up to a factor. In the
+    widest kernel all cosines are positive, which gives the sign of the factor. The angles of the
+    features give Vx, least squares give x, and the factor gives y.
     """
 
     X: Floats  # (T, K, d)
@@ -30,7 +30,7 @@ class Eavesdropper(Work):
 
     @property
     def label(self) -> str:
-        """One."""
+        """The name of the claim."""
         return "privacy"
 
     @property
@@ -40,11 +40,11 @@ class Eavesdropper(Work):
 
     @property
     def cost(self) -> float:
-        """A call for every round."""
+        """There is one call of `simulate` per round."""
         return 2000.0 * len(self.y)
 
-    def compute(self, report: Report) -> Kept:
-        """Listen at the end of a path, round by round."""
+    def compute(self, report: ReportProgress) -> Results:
+        """Recover the samples of the first learner of a path, round by round."""
         n_rounds, n_learners, n_inputs = self.X.shape
         features = draw_map(None, n_inputs, self.seed, 0)
         frequencies, algorithm, state = features.frequencies[-1], DOMKL(), None

@@ -1,4 +1,4 @@
-"""What all experiments share: streams, settings, outcomes."""
+"""What the parts of a reproduction share: settings, data sets, and the results of tasks."""
 
 import multiprocessing
 import signal
@@ -13,35 +13,36 @@ from typing import Any
 import numpy as np
 
 from domkl.algorithms.base import Algorithm
+from domkl.data.cache import locate, not_found
 from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
-from domkl.data.store import locate, not_found
 from domkl.errors import DomklError
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce.works.base import Report, Stream, Work
-from domkl.experiments.reproduce.works.curves import Curves
-from domkl.experiments.store import Kept, Store
+from domkl.experiments.reproduce.tasks.base import ReportProgress, Stream, Task
+from domkl.experiments.reproduce.tasks.curves import Curves
+from domkl.experiments.store import Results, Store
 from domkl.sim.threads import available_cores
 
 #: the panels of Figure 1, in its order
 PANELS = ("conductivity", "weather", "wave", "air-quality", "traffic", "temperature")
 SETS = (*PANELS, "twitter")
 
-Progress = Callable[[str, float, float], None]  # label, cost done, cost in all
+#: called with a label, the cost of what is done, and the total cost
+Progress = Callable[[str, float, float], None]
 
 
 @dataclass
-class Lab:
-    """Settings of a reproduction, and the streams and outcomes it has so far."""
+class Session:
+    """Settings of a reproduction, and the streams and results that it has so far."""
 
     setting: Setting
     store: Store
     data_dir: Path | None = None
     is_quick: bool = False  # fewer horizons and models as well as trials
-    missing: dict[str, str] = field(default_factory=dict)  # set → where it was looked for
+    missing: dict[str, str] = field(default_factory=dict)  # data set: where it was looked for
     _streams: dict[Any, Stream] = field(default_factory=dict)
-    _outcomes: dict[str, Kept] = field(default_factory=dict)
-    _used: dict[str, None] = field(default_factory=dict)  # sets that were loaded, in order
+    _results: dict[str, Results] = field(default_factory=dict)
+    _used: dict[str, None] = field(default_factory=dict)  # data sets in the order of loading
 
     def stream(self, name: str, **options: Any) -> Stream:
         """Load a data set, as the paper's authors prepared it unless options say otherwise."""
@@ -55,15 +56,16 @@ class Lab:
         return self.made((name, *sorted(options.items())), make)
 
     def made(self, key: Any, make: Callable[[], Stream]) -> Stream:
-        """A stream that is made once."""
+        """The stream for this key, made when it is first asked for."""
         if key not in self._streams:
             self._streams[key] = make()
         return self._streams[key]
 
     def available(self, names: Iterable[str]) -> list[str]:
-        """Those of the sets whose file is there; of the others, `missing` says where it was sought.
+        """Those of the data sets whose file exists.
 
-        A file that is there and is not what it should be is an error.
+        For the others, `missing` records where the file was looked for. A file that exists and is
+        not what it should be is an error.
         """
         found = []
         for name in names:
@@ -84,7 +86,7 @@ class Lab:
         at_most: int | None = None,
         **setting: Any,
     ) -> Curves:
-        """The work of running an algorithm on a stream, in our setting but for what is given."""
+        """The task to run an algorithm on a stream; ``setting`` overrides the session's."""
         if isinstance(stream, str):
             stream = self.stream(stream)
         chosen = replace(self.setting, **setting)
@@ -92,36 +94,36 @@ class Lab:
             chosen = replace(chosen, n_trials=min(chosen.n_trials, at_most))
         return Curves(stream, name, algorithm, chosen, network, partition)
 
-    def do(self, works: Iterable[Work], progress: Progress) -> None:
-        """Do what was not done before, in this run or an earlier one."""
-        todo = {work.key: work for work in works if not self.store.has(work.key)}
-        total, done = sum(work.cost for work in todo.values()), 0.0
-        for work in (work for work in todo.values() if not work.is_python):
-            progress(work.label, done, total)
+    def do(self, tasks: Iterable[Task], progress: Progress) -> None:
+        """Do the tasks that were not done before, in this run or in an earlier one."""
+        todo = {task.key: task for task in tasks if not self.store.has(task.key)}
+        total, done = sum(task.cost for task in todo.values()), 0.0
+        for task in (task for task in todo.values() if not task.is_python):
+            progress(task.label, done, total)
 
-            def report(share: float, work: Work = work, done: float = done) -> None:
-                progress(work.label, done + share * work.cost, total)
+            def report(share: float, task: Task = task, done: float = done) -> None:
+                progress(task.label, done + share * task.cost, total)
 
-            self.store.put(work.key, timed(work, report))
-            done += work.cost
-        for work, kept in self._shared_out([w for w in todo.values() if w.is_python]):
-            self.store.put(work.key, kept)
-            done += work.cost
-            progress(work.label, done, total)
+            self.store.put(task.key, timed(task, report))
+            done += task.cost
+        for task, results in self._in_processes([t for t in todo.values() if t.is_python]):
+            self.store.put(task.key, results)
+            done += task.cost
+            progress(task.label, done, total)
         progress("", total, total)
 
-    def _shared_out(self, works: list[Work]) -> Iterator[tuple[Work, Kept]]:
-        """Run works in processes of their own, the longest first; outcomes as they come."""
-        if not works:
+    def _in_processes(self, tasks: list[Task]) -> Iterator[tuple[Task, Results]]:
+        """Run tasks in processes, the longest first; yield results in the order of completion."""
+        if not tasks:
             return
         pool = ProcessPoolExecutor(
-            min(self.n_cores, len(works)),
+            min(self.n_cores, len(tasks)),
             multiprocessing.get_context("spawn"),
             initializer=_ignore_interrupts,
         )
         try:
-            order = sorted(works, key=lambda work: -work.cost)
-            waiting = {pool.submit(timed, work, None): work for work in order}
+            order = sorted(tasks, key=lambda task: -task.cost)
+            waiting = {pool.submit(timed, task, None): task for task in order}
             for done in as_completed(waiting):
                 yield waiting[done], done.result()
         except BrokenProcessPool:
@@ -136,34 +138,34 @@ class Lab:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def __getitem__(self, work: Work) -> Kept:
-        """The outcome of a piece of work; done now, should it not be there."""
-        if work.key not in self._outcomes:
-            found = self.store.get(work.key)
+    def __getitem__(self, task: Task) -> Results:
+        """The results of a task, which is done now if it has not been done."""
+        if task.key not in self._results:
+            found = self.store.get(task.key)
             if found is None:
-                found = timed(work, None)
-                self.store.put(work.key, found)
-            self._outcomes[work.key] = found
-        return self._outcomes[work.key]
+                found = timed(task, None)
+                self.store.put(task.key, found)
+            self._results[task.key] = found
+        return self._results[task.key]
 
     @property
     def used(self) -> list[str]:
-        """Names of the sets that were loaded."""
+        """Names of the data sets that were loaded."""
         return list(self._used)
 
     @property
     def n_cores(self) -> int:
-        """Cores in use."""
+        """Number of cores to use."""
         return self.setting.threads or available_cores()
 
 
-def timed(work: Work, report: Report | None) -> Kept:
-    """Do a piece of work, and keep how long it took."""
+def timed(task: Task, report: ReportProgress | None) -> Results:
+    """Do a task, and add the time that it took to its results."""
     start = time.perf_counter()
-    kept = work.compute(report or (lambda share: None))
-    return {**kept, "seconds": np.array(time.perf_counter() - start)}
+    results = task.compute(report or (lambda share: None))
+    return {**results, "seconds": np.array(time.perf_counter() - start)}
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, who ends its processes."""
+    """Ignore Ctrl-C; the parent process handles it and ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -9,17 +9,17 @@ from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.data.streams import deal
 from domkl.experiments.compare import Outcome, Setting, compare, compile_for, cost_of, draw_graphs
-from domkl.experiments.reproduce.works.base import Report, Stream, Work
-from domkl.experiments.store import Kept
+from domkl.experiments.reproduce.tasks.base import ReportProgress, Stream, Task
+from domkl.experiments.store import Results, algorithm_digest
 from domkl.graphs.graph import Graph
 
 
 @dataclass(frozen=True, eq=False)
-class Curves(Work):
+class Curves(Task):
     """An algorithm's MSE(t) and CV(t) on a stream, over all trials.
 
-    Trials of equal numbers have equal graphs and features whatever the algorithm, so outcomes can
-    be paired.
+    Trials with the same number have the same graph and features for every algorithm, so results
+    can be paired.
     """
 
     stream: Stream
@@ -36,11 +36,11 @@ class Curves(Work):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Samples, law and setting; not the number of threads, which changes nothing."""
+        """Samples, algorithm and setting; not the number of threads, which changes nothing."""
         setting = {key: value for key, value in asdict(self.setting).items() if key != "threads"}
         return {
             "stream": self.stream.digest,
-            "algorithm": repr(self.algorithm),
+            "algorithm": algorithm_digest(self.algorithm),
             "setting": setting,
             "network": self.network,
             "partition": self.partition,
@@ -48,12 +48,12 @@ class Curves(Work):
 
     @property
     def cost(self) -> float:
-        """That of all trials."""
+        """The cost of all trials."""
         n_learners, n_trials = self.setting.n_learners, self.setting.n_trials
         n_samples, n_inputs = self.stream.X.shape
         return n_trials * cost_of(self.algorithm, n_samples, n_inputs, n_learners)
 
-    def compute(self, report: Report) -> Kept:
+    def compute(self, report: ReportProgress) -> Results:
         """Run all trials."""
         setting = self.setting
         X, y = deal(
@@ -70,7 +70,7 @@ class Curves(Work):
                 setting,
                 lambda _, done, total: report(_share(done, total)),
             )
-        return kept(outcome)
+        return results_of(outcome)
 
     def _graphs(self) -> list[Graph]:
         setting = self.setting
@@ -82,9 +82,9 @@ class Curves(Work):
         return [Graph.tree(setting.n_learners, seed=seed) for seed in seeds]
 
 
-def kept(outcome: Outcome) -> Kept:
-    """What is kept of a comparison: curves over trials, and every trial's first and last value."""
-    found: Kept = {"diverged": np.array(outcome.n_diverged)}
+def results_of(outcome: Outcome) -> Results:
+    """What is stored of a comparison: curves over trials, and each trial's first and last value."""
+    found: Results = {"diverged": np.array(outcome.n_diverged)}
     if outcome.weights is not None:
         found["weights"] = outcome.weights
     for curve in ("mse", "cv"):

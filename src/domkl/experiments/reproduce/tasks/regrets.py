@@ -1,4 +1,4 @@
-"""Regrets of Theorems 1 and 2 at one horizon, with the parameters that they ask for."""
+"""Tasks for Theorems 1 and 2: regrets at one horizon, and how far neighbors' weights differ."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,8 +10,8 @@ from domkl.algorithms.admm import DOKL, DOMKL
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
-from domkl.experiments.reproduce.works.base import Report, Work
-from domkl.experiments.store import Kept, digest_of
+from domkl.experiments.reproduce.tasks.base import ReportProgress, Task
+from domkl.experiments.store import Results, digest_of
 from domkl.graphs.graph import Graph
 from domkl.sim.regret import regret
 from domkl.sim.simulate import simulate
@@ -52,8 +52,8 @@ def draw_map(
 
 
 @dataclass(frozen=True, eq=False)
-class OnRounds(Work):
-    """Work on dealt samples: some trials of a kind of network and of features."""
+class OnRounds(Task):
+    """A task on dealt samples: some trials of a kind of network and of features."""
 
     name: str
     X: Floats  # (T, K, d)
@@ -66,12 +66,12 @@ class OnRounds(Work):
 
     @property
     def label(self) -> str:
-        """Stream and horizon."""
+        """Stream, algorithm and horizon."""
         return f"{type(self).__name__} {self.name} {self.kind} T = {len(self.y)}"
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Samples, law, network, dictionary, trials."""
+        """Samples, algorithm, network, dictionary, trials."""
         return {
             "samples": digest_of(self.X, self.y),
             "kind": self.kind,
@@ -83,15 +83,15 @@ class OnRounds(Work):
 
 
 class Regrets(OnRounds):
-    """Both regrets after all rounds."""
+    """The regrets of accuracy and of discrepancy after all rounds."""
 
     @property
     def cost(self) -> float:
-        """Least squares of every kernel outweighs the rounds."""
+        """Most of the time is least squares, for every kernel."""
         n_kernels = 17 if self.bandwidths is None else len(self.bandwidths)
         return 15.0 * self.y.size * n_kernels * self.n_trials
 
-    def compute(self, report: Report) -> Kept:
+    def compute(self, report: ReportProgress) -> Results:
         """Run and compare with the best in hindsight, trial by trial."""
         n_rounds, n_learners, n_inputs = self.X.shape
         algorithm = growing(self.kind, n_rounds)
@@ -106,3 +106,33 @@ class Regrets(OnRounds):
                 found.setdefault(name, []).append(value)
             report((b + 1) / self.n_trials)
         return {name: np.array(value) for name, value in found.items()}
+
+
+class WeightGaps(OnRounds):
+    """ε_t of assumption (a4): the maximum over edges and kernels of |q_k − q_ℓ|."""
+
+    @property
+    def cost(self) -> float:
+        """There is one call of `simulate` per round."""
+        return len(self.y) * (1000.0 + 400.0 * self.n_trials)
+
+    def compute(self, report: ReportProgress) -> Results:
+        """Run all trials round by round, and compare the weights after each."""
+        n_rounds, n_learners, n_inputs = self.X.shape
+        trials = range(self.n_trials)
+        graphs = [draw_network(self.network, n_learners, self.seed, b) for b in trials]
+        maps = [draw_map(self.bandwidths, n_inputs, self.seed, b) for b in trials]
+        edges = [(np.repeat(np.arange(n_learners), np.diff(g.indptr)), g.indices) for g in graphs]
+        algorithm, state = growing(self.kind, n_rounds), None
+        gaps = np.zeros((self.n_trials, n_rounds))  # the first weights are equal
+        for t in range(n_rounds - 1):
+            part = slice(t, t + 1)
+            run = simulate(
+                algorithm, self.X[part], self.y[part], graphs, maps, state=state, cv="off"
+            )
+            state = run.state
+            assert run.weights is not None
+            for b, (ours, theirs) in enumerate(edges):
+                gaps[b, t + 1] = np.abs(run.weights[b][ours] - run.weights[b][theirs]).max()
+            report((t + 1) / n_rounds)
+        return {"squares": np.cumsum(gaps**2, axis=1)[:, -1], "largest": gaps.max(axis=1)}

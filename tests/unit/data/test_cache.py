@@ -1,15 +1,21 @@
-"""Where files are found, and what is refused."""
+"""Where files are found, what is refused, and what fetching leaves in the cache."""
 
+import fcntl
 import json
 from dataclasses import replace
 
 import pytest
 
 import domkl
+from domkl.data.cache import cached, digest, fetch, locate, read, read_manifest
 from domkl.data.catalog import DATASETS
-from domkl.data.store import digest, locate, read, read_manifest
+from domkl.data.tables import check_content
 
 TABLE = b"a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n"
+
+
+def left(cache):
+    return sorted(path.name for path in cache.iterdir() if path.name != ".lock")
 
 
 @pytest.fixture
@@ -66,8 +72,6 @@ def test_a_file_nobody_knows(toy, tmp_path):
 
 
 def test_a_file_of_the_users_own_is_known_once_fetched(toy, tmp_path):
-    from domkl.data.fetch import fetch
-
     place = folder(tmp_path / "some")
     fetch(toy, str(place / "toy.csv"))
     assert read(toy, place).edition.name == "uci"
@@ -127,9 +131,51 @@ def test_the_shipped_file_is_what_the_catalog_says(monkeypatch):
 
 def test_the_files_of_the_project(data_dir, cache):
     """Every file that can be had today is known by its checksum and passes its rules."""
-    from domkl.data.content import check_content
-
     for data in DATASETS.values():
         found = read(data, data_dir)
         assert found.sha256 == found.edition.sha256
         assert check_content(found.content, data, found.edition, found.place)
+
+
+def test_drafts_of_a_killed_process_are_removed(toy, cache):
+    cache.mkdir(parents=True)
+    (cache / ".domkl-abc").write_bytes(TABLE[:9])  # as version 0.1 named them
+    (cache / ".toy.csv.123-456.part").write_bytes(TABLE[:9])
+    fetch(toy)
+    assert left(cache) == ["manifest.json", "toy.csv"]
+
+
+def test_one_at_a_time(toy, cache):
+    cache.mkdir(parents=True)
+    with (cache / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(domkl.DataError, match="another domkl is fetching into"):
+            fetch(toy)
+
+
+def test_a_cache_that_cannot_be_written(toy, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.raises(domkl.DataError, match="the cache must be a folder that can be written"):
+        fetch(toy)
+
+
+def test_a_source_that_cannot_be_read(toy, tmp_path):
+    for path, why in ((tmp_path / "none.zip", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(domkl.DataError, match=f"cannot read {path}: {why}"):
+            fetch(toy, str(path))
+
+
+def test_what_ships_is_not_fetched():
+    with pytest.raises(domkl.DataError, match="traffic ships with domkl"):
+        fetch(domkl.DATASETS["traffic"])
+
+
+def test_a_damaged_file_in_the_cache_is_not_taken_for_fetched(toy, cache):
+    fetch(toy)
+    (cache / "toy.csv").write_bytes(TABLE[:-3])
+    assert cached(toy) is None
+    with pytest.raises(domkl.DataError, match=f"must have sha256 {digest(TABLE)}, got "):
+        domkl.load_set("weather")
+    fetch(toy)
+    assert len(domkl.load_set("weather").y) == 4

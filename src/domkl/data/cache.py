@@ -1,0 +1,315 @@
+"""The files of data sets: where they are found, whether they are sound, and how they are fetched.
+
+A file is looked for in the folder that the caller names (or in the folder that the environment
+variable ``DOMKL_DATA`` names), then in the user's cache. `fetch` fills the cache.
+
+Invariants:
+
+- A file is read whole or not at all. What `read` returns has a checksum that either the catalog or
+  the cache's manifest knows; any other file is an error.
+- In the cache, a data file is complete and checked when it appears under its name, and its checksum
+  is in the manifest before that.
+- After a failed fetch the cache contains what it contained before, and perhaps the part of a
+  download that the next fetch resumes.
+"""
+
+import fcntl
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import platformdirs
+
+from domkl import storage
+from domkl.data.catalog import DataSet, Edition
+from domkl.data.download import Progress, discard, download, find_table, is_address
+from domkl.data.tables import check_content
+from domkl.errors import DataError
+
+MANIFEST = "manifest.json"
+
+
+class Found(NamedTuple):
+    """A file that was read and recognised."""
+
+    place: str  # the path, or that it is shipped
+    file: str  # its name
+    edition: Edition
+    content: bytes  # uncompressed
+    sha256: str
+
+
+class Fetched(NamedTuple):
+    """A file in the cache, and the checks that it passed."""
+
+    name: str  # of the data set
+    edition: str
+    path: Path
+    sha256: str
+    size: int
+    origin: str  # the address, or the name of the file given
+    checked: list[str]
+
+
+def cache_folder() -> Path:
+    """The folder that `fetch` fills: ``data`` in the user's cache folder of domkl."""
+    return Path(platformdirs.user_cache_dir("domkl")) / "data"
+
+
+def locate(data: DataSet, data_dir: str | Path | None = None) -> Path | None:
+    """Path of the data set's first file, if there is one."""
+    return next(candidates(data, data_dir), None)
+
+
+def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Path]:
+    """Paths of all files of the data set, plain or .gz, in the order of folders and editions."""
+    for folder, why in _folders(data_dir):
+        if why != "the cache":
+            _check_folder(folder, why)
+        for edition in data.editions:
+            for name in (edition.file, f"{edition.file}.gz"):
+                path = folder / name
+                if _exists(path):
+                    yield path
+
+
+def not_found(data: DataSet, data_dir: str | Path | None) -> str:
+    """Say where a file was looked for, and how to get it."""
+    names = ", ".join(edition.file for edition in data.editions)
+    places = "; ".join(f"{folder} ({why})" for folder, why in _folders(data_dir))
+    return (
+        f"no file of the data set {data.name} ({names}; plain or .gz) in {places};"
+        f" run domkl data fetch {data.name}, or set DOMKL_DATA to the folder that has it"
+    )
+
+
+def read(data: DataSet, data_dir: str | Path | None = None) -> Found:
+    """Find the data set's file, read it and check its checksum."""
+    if data.is_shipped:
+        return _read_shipped(data)
+    path = locate(data, data_dir)
+    if path is None:
+        raise DataError(not_found(data, data_dir))
+    return read_path(data, path)
+
+
+def read_path(data: DataSet, path: Path) -> Found:
+    """Read a file of the data set and check its checksum."""
+    content = _read_content(path)
+    sha256 = digest(content)
+    return Found(str(path), path.name, _edition_of(data, path, sha256), content, sha256)
+
+
+def digest(content: bytes) -> str:
+    """SHA-256 of these bytes."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    """What was recorded of each file when it was fetched; empty if nothing was."""
+    path = folder / MANIFEST
+    try:
+        entries = json.loads(path.read_text())["files"]
+        known = {str(name): dict(facts) for name, facts in entries.items()}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DataError(
+            f"{path} must be a manifest of domkl; delete it and fetch the sets again"
+        ) from None
+    return known
+
+
+def _folders(data_dir: str | Path | None = None) -> list[tuple[Path, str]]:
+    """Folders where files are looked for, in this order, each with the reason why."""
+    named = os.environ.get("DOMKL_DATA")
+    if data_dir is not None:
+        first = [(Path(data_dir), "the folder given")]
+    else:
+        first = [(Path(named), "DOMKL_DATA")] if named else []
+    return [*first, (cache_folder(), "the cache")]
+
+
+def _check_folder(folder: Path, why: str) -> None:
+    if not folder.is_dir():
+        raise DataError(f"{why} must be a folder, got {folder}")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise DataError(f"{why} must be a folder that can be read, got {folder}")
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        raise DataError(f"cannot look for {path}: permission denied") from None
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _read_content(path: Path) -> bytes:
+    """All bytes of a file; a .gz file is decompressed."""
+    if path.is_dir():
+        raise DataError(f"{path} must be a file, got a folder")
+    raw = _read_bytes(path)
+    try:
+        return gzip.decompress(raw) if path.suffix == ".gz" else raw
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{path} must be a whole gzip file, got one that is cut off or damaged ({error});"
+            " copy or fetch it again"
+        ) from None
+
+
+def _read_shipped(data: DataSet) -> Found:
+    edition = data.editions[0]
+    resource = files("domkl.data") / "files" / f"{edition.file}.gz"
+    content = gzip.decompress(resource.read_bytes())
+    sha256 = digest(content)
+    if sha256 != edition.sha256:
+        raise DataError(
+            f"{edition.file} of domkl must have sha256 {edition.sha256}, got {sha256};"
+            " install domkl again"
+        )
+    return Found("shipped with domkl", edition.file, edition, content, sha256)
+
+
+def _edition_of(data: DataSet, path: Path, sha256: str) -> Edition:
+    """The edition with this checksum, according to the catalog or the manifest."""
+    for edition in data.editions:
+        if edition.sha256 == sha256:
+            return edition
+    fetched = [f for f in read_manifest(cache_folder()).values() if f.get("set") == data.name]
+    for facts in fetched:
+        if facts.get("sha256") == sha256:
+            return data.edition(str(facts.get("edition")))
+    name = path.name.removesuffix(".gz")
+    known = [e.sha256 for e in data.editions if e.file == name and e.sha256]
+    known += [str(f["sha256"]) for f in fetched if f.get("file") == name]
+    expected = " or ".join(known) or "one recorded when the file was fetched"
+    raise DataError(
+        f"{path} must have sha256 {expected}, got {sha256}; if you trust it,"
+        f" domkl data fetch {data.name} --from {path} checks its content and takes it in"
+    )
+
+
+def fetch(
+    data: DataSet, source: str | None = None, progress: Progress = lambda done, total: None
+) -> Fetched:
+    """Put a data set's file into the cache, from UCI, from another address, or from a file.
+
+    Raises DataError when the file cannot be obtained or fails a check.
+    """
+    if data.is_shipped:
+        raise DataError(f"{data.name} ships with domkl; there is nothing to fetch")
+    origin = data.origin.archive if source is None else source
+    with _writable(cache_folder()) as folder:
+        if not is_address(origin):
+            path = Path(origin)
+            return _add(folder, data, _read_bytes(path), path.name)
+        part = folder / f"{data.name}.part"
+        download(origin, part, progress)
+        name = origin.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
+        try:
+            fetched = _add(folder, data, part.read_bytes(), name, origin)
+        except DataError:
+            discard(part)  # resuming would only download the same wrong content again
+            raise
+        discard(part)
+        return fetched
+
+
+def cached(data: DataSet) -> Fetched | None:
+    """The data set's file in the cache, if it still has the checksum that it was fetched with."""
+    folder = cache_folder()
+    for name, facts in read_manifest(folder).items():
+        path = folder / name
+        if facts.get("set") == data.name and path.is_file():
+            content = _read_bytes(path)
+            if digest(content) == facts.get("sha256"):
+                edition, sha256, origin = (
+                    str(facts.get(key)) for key in ("edition", "sha256", "origin")
+                )
+                checked = [str(each) for each in facts.get("checked", ())]
+                return Fetched(data.name, edition, path, sha256, len(content), origin, checked)
+    return None
+
+
+def _add(folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None = None) -> Fetched:
+    """Unpack the table, check it, and write it into the cache."""
+    found = find_table(raw, name, data)
+    where = f"{found.name} of {name}" if found.name != name else name
+    checked = check_content(found.content, data, found.edition, where)
+    sha256 = digest(found.content)
+    checked.append(_compared_with_catalog(found.edition, sha256))
+    path = folder / found.edition.file
+    fetched = Fetched(
+        data.name, found.edition.name, path, sha256, len(found.content), origin or name, checked
+    )
+    _write(folder, fetched, found.content)
+    return fetched
+
+
+def _compared_with_catalog(edition: Edition, sha256: str) -> str:
+    if edition.sha256 is None:
+        return "sha256 recorded; the catalog has none"
+    if edition.sha256 == sha256:
+        return "sha256 as in the catalog"
+    return "sha256 recorded; the catalog has another"
+
+
+def _write(folder: Path, fetched: Fetched, content: bytes) -> None:
+    """Write the file and its entry in the manifest."""
+    known = read_manifest(folder)
+    known[fetched.path.name] = {
+        "set": fetched.name,
+        "edition": fetched.edition,
+        "file": fetched.path.name,
+        "sha256": fetched.sha256,
+        "size": fetched.size,
+        "origin": fetched.origin,
+        "checked": fetched.checked,
+    }
+    manifest = json.dumps({"version": 1, "files": known}, indent=1).encode()
+    with storage.replacing(fetched.path) as file:
+        file.write(content)
+        storage.write(folder / MANIFEST, manifest)  # before the file appears under its name
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[Path]:
+    """The folder, created if need be and locked for this process; OSError becomes DataError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise DataError(
+            f"the cache must be a folder that can be written, got {folder}:"
+            f" {error.strerror or error}"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DataError(f"another domkl is fetching into {folder}; wait for it") from None
+        except OSError:
+            pass  # a file system without locks
+        try:
+            for draft in (*folder.glob(".*.part"), *folder.glob(".domkl-*")):
+                draft.unlink()  # left by a process that was killed, the latter by domkl 0.1
+            yield folder
+        except OSError as error:
+            raise DataError(f"cannot write into {folder}: {error.strerror or error}") from None
