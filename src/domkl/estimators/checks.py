@@ -1,11 +1,11 @@
-"""The contract of an estimator, to be run on one's own as well.
+"""Checks that every estimator must pass; users can run them on estimators of their own.
 
 >>> from domkl.estimators.learner import Learner
 >>> check_estimator(lambda seed: Learner(seed=seed))
 
-Any object will do that has `learn`, or `partial_fit` with ``predict`` as in scikit-learn, or
-`learn_one` as in River; classifiers are known by their probabilities. Samples go in as arrays, or
-as dictionaries where the estimator is River's.
+An estimator is any object with `learn`, with `partial_fit` and ``predict`` as in scikit-learn, or
+with `learn_one` as in River; an estimator that gives probabilities is a classifier. Samples are
+passed as arrays, or as dictionaries if the estimator is made for River.
 """
 
 import copy
@@ -21,25 +21,25 @@ import numpy as np
 from domkl import rng
 from domkl.typing import Floats
 
-Make = Callable[[int], Any]  # an estimator that has learned nothing, by its seed
+Make = Callable[[int], Any]  # makes an estimator from a seed
 N_SAMPLES = 150
 
 
 def check_estimator(make: Make) -> None:
-    """Run every check; each raises AssertionError where the estimator breaks its contract."""
+    """Run every check; each raises AssertionError if the estimator fails it."""
     for check in CHECKS:
         check(make)
 
 
-class Face:
-    """One way to speak to every estimator."""
+class Adapter:
+    """One interface to every estimator."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.is_classifier = hasattr(model, "predict_proba") or hasattr(model, "predict_proba_one")
 
-    def learn(self, X: Floats, y: Floats) -> "Face":
-        """Learn rows, in their order."""
+    def learn(self, X: Floats, y: Floats) -> "Adapter":
+        """Learn rows in their order."""
         labels: Any = y > 0 if self.is_classifier else y
         if hasattr(self.model, "learn_one"):
             for row, label in zip(X.tolist(), labels.tolist(), strict=True):
@@ -52,7 +52,7 @@ class Face:
         return self
 
     def predict(self, X: Floats) -> Floats:
-        """Predictions, or the probabilities of a classifier's second class."""
+        """Predictions; of a classifier, the probabilities of the second class."""
         if hasattr(self.model, "learn_one"):
             rows = [{f"x{j}": v for j, v in enumerate(row)} for row in X.tolist()]
             if self.is_classifier:
@@ -62,11 +62,11 @@ class Face:
             return np.asarray(self.model.predict_proba(X)[:, 1])
         return np.asarray(self.model.predict(X))
 
-    def clone(self) -> "Face":
-        """The same parameters, and nothing learned."""
+    def clone(self) -> "Adapter":
+        """A new estimator with the same parameters."""
         if hasattr(self.model, "clone"):
-            return Face(self.model.clone())
-        return Face(type(self.model)(**self.model.get_params()))
+            return Adapter(self.model.clone())
+        return Adapter(type(self.model)(**self.model.get_params()))
 
 
 def samples(n: int = N_SAMPLES, seed: int = 0) -> tuple[Floats, Floats]:
@@ -76,23 +76,23 @@ def samples(n: int = N_SAMPLES, seed: int = 0) -> tuple[Floats, Floats]:
 
 
 def check_learns(make: Make) -> None:
-    """What it has learned is better than nothing."""
+    """Learning makes predictions better."""
     X, y = samples(4 * N_SAMPLES)
-    face = Face(make(0)).learn(X[N_SAMPLES:], y[N_SAMPLES:])
-    guess, wanted = face.predict(X[:N_SAMPLES]), y[:N_SAMPLES]
-    if face.is_classifier:
+    adapter = Adapter(make(0)).learn(X[N_SAMPLES:], y[N_SAMPLES:])
+    guess, wanted = adapter.predict(X[:N_SAMPLES]), y[:N_SAMPLES]
+    if adapter.is_classifier:
         assert np.mean((guess > 0.5) == (wanted > 0)) > 0.7
     else:
         assert np.mean((guess - wanted) ** 2) < 0.7 * wanted.var()
 
 
 def check_inputs_are_untouched(make: Make) -> None:
-    """Samples are read only."""
+    """Samples are not modified."""
     X, y = samples()
     before = X.copy(), y.copy()
     X.setflags(write=False)
     y.setflags(write=False)
-    Face(make(0)).learn(X, y).predict(X)
+    Adapter(make(0)).learn(X, y).predict(X)
     assert np.array_equal(X, before[0])
     assert np.array_equal(y, before[1])
 
@@ -100,46 +100,46 @@ def check_inputs_are_untouched(make: Make) -> None:
 def check_works_cold(make: Make) -> None:
     """After a single sample, predictions are finite."""
     X, y = samples()
-    assert np.isfinite(Face(make(0)).learn(X[:1], y[:1]).predict(X)).all()
+    assert np.isfinite(Adapter(make(0)).learn(X[:1], y[:1]).predict(X)).all()
 
 
 def check_memory_is_flat(make: Make) -> None:
-    """What it keeps does not grow with the samples."""
+    """Memory does not grow with the number of samples."""
     X, y = samples()
-    face = Face(make(0)).learn(X, y)
-    before = len(pickle.dumps(face.model))
+    adapter = Adapter(make(0)).learn(X, y)
+    before = len(pickle.dumps(adapter.model))
     for seed in range(1, 4):
-        face.learn(*samples(seed=seed))
-    assert len(pickle.dumps(face.model)) <= before + 100  # a counter may take more digits
+        adapter.learn(*samples(seed=seed))
+    assert len(pickle.dumps(adapter.model)) <= before + 100  # a counter may take more digits
 
 
 def check_is_deterministic(make: Make) -> None:
-    """The same seed gives the same run, another seed another."""
+    """The same seed gives the same predictions, another seed gives others."""
     X, y = samples()
-    ours, same, other = (Face(make(seed)).learn(X, y).predict(X) for seed in (0, 0, 1))
+    ours, same, other = (Adapter(make(seed)).learn(X, y).predict(X) for seed in (0, 0, 1))
     assert np.array_equal(ours, same)
     assert not np.array_equal(ours, other)
 
 
 def check_clones(make: Make) -> None:
-    """A clone has learned nothing, learns the same, and leaves its original alone."""
+    """A clone starts untrained, learns the same, and does not affect the original."""
     X, y = samples()
-    face = Face(make(0)).learn(X, y)
-    before = face.predict(X)
-    if hasattr(face.model, "clone") or hasattr(face.model, "get_params"):
-        assert np.array_equal(face.clone().learn(X, y).predict(X), before)
-    copied = Face(copy.deepcopy(face.model)).learn(X, -y)
+    adapter = Adapter(make(0)).learn(X, y)
+    before = adapter.predict(X)
+    if hasattr(adapter.model, "clone") or hasattr(adapter.model, "get_params"):
+        assert np.array_equal(adapter.clone().learn(X, y).predict(X), before)
+    copied = Adapter(copy.deepcopy(adapter.model)).learn(X, -y)
     assert not np.array_equal(copied.predict(X), before)
-    assert np.array_equal(face.predict(X), before)
+    assert np.array_equal(adapter.predict(X), before)
 
 
 def check_pickles(make: Make) -> None:
-    """Unpickled, it goes on to the bit."""
+    """After pickling, it continues to the bit."""
     _check_goes_on(make, lambda model: pickle.loads(pickle.dumps(model)))
 
 
 def check_saves(make: Make) -> None:
-    """Saved and loaded without pickle, it goes on to the bit."""
+    """After saving and loading, it continues to the bit."""
 
     def saved(model: Any) -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -152,32 +152,32 @@ def check_saves(make: Make) -> None:
 
 def _check_goes_on(make: Make, again: Callable[[Any], Any]) -> None:
     X, y = samples()
-    whole = Face(make(0)).learn(X, y)
-    half = Face(make(0)).learn(X[:70], y[:70])
-    rest = Face(again(half.model))
+    whole = Adapter(make(0)).learn(X, y)
+    half = Adapter(make(0)).learn(X[:70], y[:70])
+    rest = Adapter(again(half.model))
     assert np.array_equal(rest.predict(X), half.predict(X))
     assert np.array_equal(rest.learn(X[70:], y[70:]).predict(X), whole.predict(X))
 
 
 def check_a_failed_learn_changes_nothing(make: Make) -> None:
-    """NaN, infinity and strings are refused, and the state is unharmed."""
+    """NaN, infinity and strings are refused, and the state does not change."""
     X, y = samples()
-    face, other = (Face(make(0)).learn(X, y) for _ in range(2))
+    adapter, other = (Adapter(make(0)).learn(X, y) for _ in range(2))
     for bad in (math.nan, math.inf, -math.inf):
         spoiled = X[:1].copy()
         spoiled[0, 1] = bad
-        _assert_refused(face, spoiled, y[:1])
-    _assert_refused(face, np.full((1, 3), "text"), y[:1])
-    assert np.array_equal(face.predict(X), other.predict(X))
-    assert np.array_equal(face.learn(X, y).predict(X), other.learn(X, y).predict(X))
+        _assert_refused(adapter, spoiled, y[:1])
+    _assert_refused(adapter, np.full((1, 3), "text"), y[:1])
+    assert np.array_equal(adapter.predict(X), other.predict(X))
+    assert np.array_equal(adapter.learn(X, y).predict(X), other.learn(X, y).predict(X))
 
 
-def _assert_refused(face: Face, X: Any, y: Floats) -> None:
+def _assert_refused(adapter: Adapter, X: Any, y: Floats) -> None:
     try:
-        face.learn(X, y)
+        adapter.learn(X, y)
     except ValueError:
         return
-    raise AssertionError(f"{type(face.model).__name__} must refuse {X.ravel()[1]!r}")
+    raise AssertionError(f"{type(adapter.model).__name__} must refuse {X.ravel()[1]!r}")
 
 
 CHECKS: tuple[Callable[[Make], None], ...] = (

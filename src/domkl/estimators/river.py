@@ -1,29 +1,25 @@
-"""River faces of a learner: a regressor and a binary classifier, by sample and by mini-batch.
+"""A regressor and a binary classifier for River, by sample or by mini-batch; they wrap a `Learner`.
 
-Inputs go by name. One that was not there before counts as one that has been there all along at its
-mean; one that is missing in a sample counts as its mean. A call that fails leaves the model as it
-was.
+Inputs are identified by their names. An input that is new is treated as if it had always been there
+with its mean as its value; an input that is missing in a sample counts as its mean. A call that
+fails leaves the model as it was.
 """
 
 import math
 import numbers
 import secrets
-from collections.abc import Hashable, Mapping
-from pathlib import Path
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
 
-from domkl import storage
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Loss, Squared
 from domkl.errors import DataError
-from domkl.estimators import parts, store
-from domkl.estimators.defaults import N_FREQUENCIES, algorithm_for
-from domkl.estimators.learner import Learner
-from domkl.estimators.rows import all_names, number, row_of, rows_of, values_of
+from domkl.estimators.learner import MAX_SIZE, N_FREQUENCIES, Learner, algorithm_for
+from domkl.estimators.serialize import Saving
 from domkl.sim.result import Run
 from domkl.typing import Floats
 
@@ -33,12 +29,17 @@ except ImportError as missing:
     raise ImportError("River is missing: pip install 'domkl[river]'") from missing
 
 Sample = Mapping[Hashable, Any]
+Names = tuple[Hashable, ...]
+#: name of the only input of a learner whose first sample has no inputs
+NO_INPUTS: Names = ("",)
 
 
-class _Online:
+class _Online(Saving):
     """What regressor and classifier share: parameters, and a `Learner` in ``learner``."""
 
     _loss: Loss
+    _library = "River"
+    _learner_name, _learner_class = "learner", Learner
 
     def __init__(
         self,
@@ -62,67 +63,48 @@ class _Online:
         )
 
     def _learn_one(self, x: Sample, y: float) -> None:
-        names = all_names(self.learner.names, x)
-        self.learner.learn_rows(names, row_of(x, names), np.array([y]))
+        names = _all_names(self.learner.names, x)
+        self.learner.learn_rows(names, _row_of(x, names), np.array([y]))
 
     def _predict_one(self, x: Sample) -> float:
-        return float(self.learner.predict_rows(row_of(x, self.learner.names))[0])
+        return float(self.learner.predict_rows(_row_of(x, self.learner.names))[0])
 
     def _learn_many(self, X: Any, y: Floats) -> None:
         if len(X) != len(y):
             raise DataError(f"y must have {len(X)} values as X has rows, got {len(y)}")
         if len(y):
-            names = all_names(self.learner.names, list(X.columns))
-            self.learner.learn_rows(names, rows_of(X, names), y)
+            names = _all_names(self.learner.names, list(X.columns))
+            self.learner.learn_rows(names, _rows_of(X, names), y)
 
     def _predict_many(self, X: Any) -> Floats:
-        return self.learner.predict_rows(rows_of(X, self.learner.names))
+        return self.learner.predict_rows(_rows_of(X, self.learner.names))
 
-    def save(self, path: str | Path) -> None:
-        """Write parameters and all that was learned to a file, without pickle."""
-        held = ("algorithm", "bank", "n_frequencies", "scale", "seed")
-        params = {name: store.encode(getattr(self, name)) for name in held}
-        header, arrays = parts.of_learner(self.learner)
-        made = storage.Parts({"params": params, "learner": header}, arrays)
-        storage.write(path, storage.pack(self._kind(), made))
-
-    @classmethod
-    def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
-        """Read what `save` wrote; an algorithm that is not domkl's own must be given."""
-        return parts.from_file(cls._kind(), path, lambda held: cls._of_parts(held, algorithm))
-
-    @classmethod
-    def _of_parts(cls, held: storage.Parts, algorithm: Algorithm | None) -> Self:
-        made, learner = parts.revived(cls, held, algorithm)
-        made.learner = parts.as_learner(Learner, learner, algorithm)
-        return made
+    def _saved_params(self) -> dict[str, Any]:
+        names = ("algorithm", "bank", "n_frequencies", "scale", "seed")
+        return {name: getattr(self, name) for name in names}
 
     def from_run(self, run: Run, k: int) -> Self:
-        """Give a model that knows what learner k of a run knows, and scales as this one."""
+        """Give a model with the state of learner k of a run, and the scaling of this one."""
         made = type(self)(self.algorithm, self.bank, self.n_frequencies, self.scale, self.seed)
         made.learner = self.learner.joined(run, k)
         return made
 
-    @classmethod
-    def _kind(cls) -> str:
-        return f"River {cls.__name__}"
-
 
 class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
-    """Online regression with many kernels, in memory that samples do not make grow.
+    """Online regression with multiple kernels, in memory that does not grow with the samples.
 
     Parameters
     ----------
     algorithm
-        What it learns by, one of domkl's algorithms; `DOMKRLS` by default.
+        The algorithm that learns; `DOMKRLS` by default.
     bank
         The dictionary of kernels; by default that of the algorithm.
     n_frequencies
-        M, of each kernel; there are 2M features.
+        M, the number of frequencies of each kernel; it then has 2M features.
     scale
-        Scale inputs and targets by running means and deviations.
+        Whether to scale inputs and targets by running means and deviations.
     seed
-        Of the random features.
+        Seed of the random features.
 
     Examples
     --------
@@ -136,20 +118,20 @@ class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
 
     def learn_one(self, x: Sample, y: float) -> None:
         """Learn a sample."""
-        self._learn_one(x, number("y", y))
+        self._learn_one(x, _number("y", y))
 
     def predict_one(self, x: Sample, with_dist: bool = False) -> Any:
-        """Predict; with ``with_dist`` give a normal distribution, as River's Bayesian models do."""
+        """Predict; with ``with_dist``, return a normal distribution, as River's Bayesian models."""
         if not with_dist:
             return self._predict_one(x)
-        row = row_of(x, self.learner.names)
+        row = _row_of(x, self.learner.names)
         deviation = float(self.learner.deviation_of_rows(row)[0])
         normal: Any = proba.Gaussian
         return normal._from_state(n=1, m=self._predict_one(x), var=deviation**2, ddof=0)
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learn the rows of a data frame, in their order; the same as one by one."""
-        self._learn_many(X, values_of("y", y))
+        """Learn the rows of a data frame in their order; the result is the same as one by one."""
+        self._learn_many(X, _values_of("y", y))
 
     def predict_many(self, X: Any) -> Any:
         """Predict for the rows of a data frame."""
@@ -159,7 +141,7 @@ class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
 
 
 class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
-    """Online classification in two classes, True and False, by the logistic loss and many kernels.
+    """Online classification into True and False, by the logistic loss and multiple kernels.
 
     Parameters are those of `OnlineKernelRegressor`.
 
@@ -183,7 +165,7 @@ class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
         return {False: _sigmoid(-log_odds), True: _sigmoid(log_odds)}
 
     def learn_many(self, X: Any, y: Any) -> None:
-        """Learn the rows of a data frame, in their order; the same as one by one."""
+        """Learn the rows of a data frame in their order; the result is the same as one by one."""
         self._learn_many(X, np.array([_sign(label) for label in y]))
 
     def predict_proba_many(self, X: Any) -> Any:
@@ -202,3 +184,64 @@ def _sign(label: Any) -> float:
 
 def _sigmoid(value: float) -> float:
     return 1 / (1 + math.exp(-value)) if value > 0 else math.exp(value) / (1 + math.exp(value))
+
+
+def _all_names(known: Names, given: Sequence[Hashable] | Mapping[Hashable, Any]) -> Names:
+    """Known names, then the new ones, sorted so that the caller's order does not matter."""
+    if known and len(given) == len(known) and all(name in given for name in known):
+        return known
+    old = set(known)
+    new = sorted((name for name in given if name not in old), key=lambda n: (str(type(n)), repr(n)))
+    return (*known, *new) or NO_INPUTS
+
+
+def _row_of(x: Mapping[Hashable, Any], names: Names) -> Floats:
+    """One sample as (1, d), with NaN where an input is missing; other inputs are ignored."""
+    try:
+        row = np.array([[x[name] for name in names]])
+    except (KeyError, ValueError):  # an input is missing, or a value is a sequence
+        return _row_with_gaps(x, names)
+    if row.ndim != 2 or row.dtype.kind not in "fiub" or not (np.abs(row) <= MAX_SIZE).all():
+        return _row_with_gaps(x, names)
+    return row.astype(np.float64, copy=False)
+
+
+def _row_with_gaps(x: Mapping[Hashable, Any], names: Names) -> Floats:
+    row = [_number(f"x[{name!r}]", x[name]) if name in x else np.nan for name in names]
+    return np.array([row])
+
+
+def _number(name: str, value: Any) -> float:
+    """Accept a finite number."""
+    if not isinstance(value, (numbers.Real, np.bool_)):
+        raise DataError(f"{name} must be a number, got {value!r}; encode it, or leave it out")
+    try:
+        found = float(value)
+    except OverflowError:
+        found = np.inf
+    if not abs(found) <= MAX_SIZE:
+        raise DataError(f"{name} must be finite and within ±{MAX_SIZE:g}, got {value!r}")
+    return found
+
+
+def _rows_of(X: Any, names: Names) -> Floats:
+    """A data frame as (n, d), with NaN where a column is missing."""
+    rows = np.full((len(X), len(names)), np.nan)
+    columns = set(X.columns)
+    if len(columns) != len(X.columns):
+        raise DataError(f"X must have columns of different names, got {list(X.columns)}")
+    for j, name in enumerate(names):
+        if name in columns:
+            rows[:, j] = _values_of(f"X[{name!r}]", X[name])
+    return rows
+
+
+def _values_of(name: str, column: Any) -> Floats:
+    """A column of a frame, or a series, as finite numbers."""
+    values = np.asarray(column)
+    if values.dtype.kind not in "fiub":
+        return np.array([_number(f"{name}[{i}]", value) for i, value in enumerate(values)])
+    is_good = np.abs(values) <= MAX_SIZE if values.dtype.kind == "f" else np.ones(len(values), bool)
+    if not is_good.all():
+        return np.array([_number(f"{name}[{i}]", value) for i, value in enumerate(values.tolist())])
+    return values.astype(np.float64)

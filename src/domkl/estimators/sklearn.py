@@ -1,26 +1,23 @@
-"""scikit-learn faces of a learner: a regressor and a binary classifier.
+"""A regressor and a binary classifier for scikit-learn; both wrap a `Learner`.
 
-`fit` learns the rows once, in their order; `partial_fit` goes on. A call that fails leaves the
-estimator as it was.
+`fit` learns the rows once, in their order; `partial_fit` continues with more rows. A call that
+fails leaves the estimator as it was.
 """
 
 import contextlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from domkl import storage
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Loss, Squared
 from domkl.errors import DataError
-from domkl.estimators import parts, store
-from domkl.estimators.defaults import N_FREQUENCIES, algorithm_for
-from domkl.estimators.learner import Learner
+from domkl.estimators.learner import N_FREQUENCIES, Learner, algorithm_for
+from domkl.estimators.serialize import Saving, decode, encode
 from domkl.sim.result import Run
 from domkl.typing import Floats
 
@@ -33,10 +30,13 @@ except ImportError as missing:
     raise ImportError("scikit-learn is missing: pip install 'domkl[sklearn]'") from missing
 
 
-class _Online(BaseEstimator):  # type: ignore[misc]
+class _Online(Saving, BaseEstimator):  # type: ignore[misc]
     """What regressor and classifier share: parameters, and a `Learner` in ``learner_``."""
 
+    learner_: Learner
     _loss: Loss
+    _library = "scikit-learn"
+    _learner_name, _learner_class = "learner_", Learner
 
     def __init__(
         self,
@@ -69,58 +69,42 @@ class _Online(BaseEstimator):  # type: ignore[misc]
         )
 
     def _rows(self, X: Any) -> Floats:
-        """New inputs for a fitted estimator."""
+        """Check the inputs for a fitted estimator."""
         check_is_fitted(self)
         return self.learner_.checked(validate_data(self, X, reset=False, dtype=np.float64))
 
-    def save(self, path: str | Path) -> None:
-        """Write parameters and all that was learned to a file, without pickle."""
+    def _saved_params(self) -> dict[str, Any]:
         check_is_fitted(self)
-        params = {name: store.encode(value) for name, value in self.get_params(False).items()}
+        params: dict[str, Any] = self.get_params(False)
+        return params
+
+    def _saved_more(self) -> dict[str, Any]:
         known = {
-            name: store.encode(getattr(self, name).tolist())
+            name: encode(getattr(self, name).tolist())
             for name in ("feature_names_in_", "classes_")
             if hasattr(self, name)
         }
-        header, arrays = parts.of_learner(self.learner_)
-        header = {"params": params, "known": known, "learner": header}
-        storage.write(path, storage.pack(self._kind(), storage.Parts(header, arrays)))
+        return {"known": known}
 
-    @classmethod
-    def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
-        """Read what `save` wrote; an algorithm that is not domkl's own must be given."""
-        return parts.from_file(cls._kind(), path, lambda held: cls._of_parts(held, algorithm))
-
-    @classmethod
-    def _of_parts(cls, held: storage.Parts, algorithm: Algorithm | None) -> Self:
-        made, learner = parts.revived(cls, held, algorithm)
-        made._adopt(parts.as_learner(Learner, learner, algorithm))
-        known = {name: store.decode(value) for name, value in held.header["known"].items()}
+    def _restore_more(self, header: dict[str, Any]) -> None:
+        self.n_features_in_ = self.learner_.n_inputs
+        known = {name: decode(value) for name, value in header["known"].items()}
         if "feature_names_in_" in known:
-            made.feature_names_in_ = np.array(known["feature_names_in_"], dtype=object)
+            self.feature_names_in_ = np.array(known["feature_names_in_"], dtype=object)
         if "classes_" in known:
-            made.classes_ = np.array(known["classes_"])
-        return made
+            self.classes_ = np.array(known["classes_"])
 
     def from_run(self, run: Run, k: int) -> Self:
-        """Give an estimator that knows what learner k of a run knows, and scales as this one."""
+        """Give an estimator with the state of learner k of a run, and the scaling of this one."""
         check_is_fitted(self)
         made = type(self)(**self.get_params(False))
         made.__dict__.update(self.__dict__)
         made.learner_ = self.learner_.joined(run, k)
         return made
 
-    @classmethod
-    def _kind(cls) -> str:
-        return f"scikit-learn {cls.__name__}"
-
-    def _adopt(self, learner: Learner) -> None:
-        self.learner_ = learner
-        self.n_features_in_ = learner.n_inputs
-
     @contextlib.contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Change all or nothing."""
+    def _atomic(self) -> Iterator[None]:
+        """Undo all changes to the estimator if the block raises."""
         before = dict(self.__dict__)
         try:
             yield
@@ -131,20 +115,20 @@ class _Online(BaseEstimator):  # type: ignore[misc]
 
 
 class OnlineKernelRegressor(RegressorMixin, _Online):  # type: ignore[misc]
-    """Online regression with many kernels: one pass over the rows, constant memory.
+    """Online regression with multiple kernels: one pass over the rows, constant memory.
 
     Parameters
     ----------
     algorithm : Algorithm, optional
-        What it learns by; `DOMKRLS` by default.
+        The algorithm that learns; `DOMKRLS` by default.
     bank : kernels, optional
         The dictionary; by default that of the algorithm.
     n_frequencies : int
-        M, of each kernel; there are 2M features.
+        M, the number of frequencies of each kernel; it then has 2M features.
     scale : bool
-        Scale inputs and targets by running means and deviations.
+        Whether to scale inputs and targets by running means and deviations.
     random_state : int, RandomState or None
-        Of the random features.
+        Seed of the random features.
 
     Attributes
     ----------
@@ -163,14 +147,14 @@ class OnlineKernelRegressor(RegressorMixin, _Online):  # type: ignore[misc]
     _loss = Squared()
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn these rows."""
-        with self._whole():
+        """Forget everything, then learn these rows."""
+        with self._atomic():
             self.__dict__.pop("learner_", None)
             return self.partial_fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Go on with these rows, in their order."""
-        with self._whole():
+        """Continue with these rows, in their order."""
+        with self._atomic():
             is_first = not hasattr(self, "learner_")
             rows, targets = validate_data(
                 self, X, y, reset=is_first, dtype=np.float64, y_numeric=True
@@ -180,14 +164,14 @@ class OnlineKernelRegressor(RegressorMixin, _Online):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
-        """Predict; with ``return_std`` give the standard deviations too."""
+        """Predict; with ``return_std``, return the standard deviations too."""
         rows = self._rows(X)
         y_hat = self.learner_.predict_rows(rows)
         return (y_hat, self.learner_.deviation_of_rows(rows)) if return_std else y_hat
 
 
 class OnlineKernelClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
-    """Online classification in two classes, by the logistic loss and many kernels.
+    """Online classification into two classes, by the logistic loss and multiple kernels.
 
     Parameters and attributes are those of `OnlineKernelRegressor`, and ``classes_``.
 
@@ -203,17 +187,17 @@ class OnlineKernelClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     classes_: NDArray[Any]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn these rows."""
-        with self._whole():
+        """Forget everything, then learn these rows."""
+        with self._atomic():
             for name in ("learner_", "classes_"):
                 self.__dict__.pop(name, None)
             return self._learn(X, y, None)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Go on with these rows; the first call must name the two classes."""
+        """Continue with these rows; the first call must name the two classes."""
         if classes is None and not hasattr(self, "learner_"):
             raise DataError("classes must be passed on the first call to partial_fit")
-        with self._whole():
+        with self._atomic():
             return self._learn(X, y, classes)
 
     def _learn(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None) -> Self:

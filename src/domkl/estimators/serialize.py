@@ -1,0 +1,206 @@
+"""Learners and estimators as files: a JSON header and arrays, without pickle.
+
+Nothing in a file can name code to run: `decode` looks classes up among the public algorithms,
+losses and kernels of domkl. An algorithm of the user's own is therefore not restored from a file;
+whoever loads the file passes it as ``algorithm``.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+import numpy as np
+
+import domkl
+from domkl import checks, storage
+from domkl.algorithms.base import Algorithm
+from domkl.core.features import RandomFeatures
+from domkl.errors import DataError, ParameterError
+from domkl.estimators.scaling import FirstSamples
+from domkl.storage import Arrays, Parts, sound
+
+if TYPE_CHECKING:
+    from domkl.estimators.learner import Learner
+
+L = TypeVar("L", bound="Learner")
+T = TypeVar("T")
+
+
+def save_learner(learner: "Learner", path: str | Path) -> None:
+    """Write a learner to a file."""
+    storage.write(path, storage.pack("learner", parts_of(learner)))
+
+
+def load_learner(cls: type[L], path: str | Path, algorithm: Algorithm | None = None) -> L:
+    """Read a learner from a file."""
+    return _loaded("learner", path, lambda parts: learner_of(cls, parts, algorithm))
+
+
+class Saving:
+    """`save` and `load` of an estimator that wraps a learner."""
+
+    #: the attribute that holds the learner, and its class
+    _learner_name: ClassVar[str]
+    _learner_class: "ClassVar[type[Learner]]"
+    #: the library that the estimator is made for, as files name it
+    _library: ClassVar[str]
+
+    def save(self, path: str | Path) -> None:
+        """Write the parameters and everything that was learned to a file, without pickle."""
+        params = {name: encode(value) for name, value in self._saved_params().items()}
+        header, arrays = parts_of(getattr(self, self._learner_name))
+        header = {"params": params, "learner": header, **self._saved_more()}
+        storage.write(path, storage.pack(self._kind(), Parts(header, arrays)))
+
+    @classmethod
+    def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
+        """Read what `save` wrote; an algorithm that is not part of domkl must be given."""
+        return _loaded(cls._kind(), path, lambda parts: cls._of_parts(parts, algorithm))
+
+    @classmethod
+    def _of_parts(cls, parts: Parts, algorithm: Algorithm | None) -> Self:
+        params = dict(parts.header["params"])
+        if algorithm is not None:
+            params.pop("algorithm")
+        values = {name: decode(value) for name, value in params.items()}
+        made = cls(**values if algorithm is None else {**values, "algorithm": algorithm})
+        inner = Parts(parts.header["learner"], parts.arrays)
+        learner = learner_of(cls._learner_class, inner, algorithm)
+        setattr(made, cls._learner_name, learner)
+        made._restore_more(parts.header)
+        return made
+
+    def _saved_params(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        raise NotImplementedError
+
+    def _saved_more(self) -> dict[str, Any]:
+        """What else the header has."""
+        return {}
+
+    def _restore_more(self, header: dict[str, Any]) -> None:
+        """Restore what `_saved_more` saved."""
+
+    @classmethod
+    def _kind(cls) -> str:
+        return f"{cls._library} {cls.__name__}"
+
+
+def parts_of(learner: "Learner") -> Parts:
+    """The parameters and arrays of a learner."""
+    features, arrays = learner.features, {}
+    header = {
+        "algorithm": encode(learner.algorithm),
+        "bank": encode(learner.bank),
+        "n_frequencies": learner.columns.n_frequencies,
+        "seed": learner.columns.seed,
+        "is_scaled": learner.is_scaled,
+        "names": encode(learner.names),
+        "n_seen": learner.n_seen,
+        "is_early": learner.early is not None,
+        "fingerprint": None,
+    }
+    if features is not None:
+        header |= {"fingerprint": features.fingerprint, "linear": features.linear}
+        arrays["frequencies"] = features.frequencies
+        for name, values in _tuples(learner).items():
+            arrays |= {f"{name}.{field}": getattr(values, field) for field in values._fields}
+        if learner.early is not None:
+            arrays |= {"early.x": learner.early.x, "early.y": learner.early.y}
+    return Parts(header, arrays)
+
+
+def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -> L:
+    """Make the learner that has these parts."""
+    header, arrays = parts
+    made = cls(
+        algorithm or decode(header["algorithm"]),
+        bank=decode(header["bank"]),
+        n_frequencies=header["n_frequencies"],
+        is_scaled=header["is_scaled"],
+        seed=header["seed"],
+    )
+    if header["fingerprint"] is None:
+        return made
+    features = RandomFeatures(arrays["frequencies"], linear=header["linear"])
+    if features.fingerprint != header["fingerprint"]:
+        raise DataError("its fingerprint is not that of its frequencies")
+    names = decode(header["names"])
+    if not isinstance(names, tuple) or not len(set(names)) == len(names) == features.n_inputs:
+        raise DataError(f"it names its {features.n_inputs} inputs {names!r}")
+    made.start(names, features)
+    made.x_seen, made.y_seen, made.state = (
+        _restored(name, empty, arrays) for name, empty in _tuples(made).items()
+    )
+    made.n_seen = checks.whole("n_seen", header["n_seen"], 0)
+    made.early = _first_samples(made, arrays) if header["is_early"] else None
+    return made
+
+
+def _loaded(kind: str, path: str | Path, make: Callable[[Parts], T]) -> T:
+    parts = storage.unpack(kind, Path(path).read_bytes())
+    with sound(kind):
+        return make(parts)
+
+
+def _tuples(learner: "Learner") -> dict[str, Any]:
+    return {"x_seen": learner.x_seen, "y_seen": learner.y_seen, "state": learner.state}
+
+
+def _first_samples(learner: "Learner", arrays: Arrays) -> FirstSamples:
+    """The first samples; NaN stands for a missing value."""
+    x, y = (np.array(arrays[name]) for name in ("early.x", "early.y"))
+    shapes = (learner.n_seen, learner.n_inputs), (learner.n_seen,)
+    if (x.shape, y.shape) != shapes or not x.dtype == y.dtype == np.float64:
+        raise DataError(f"its first samples must have shapes {shapes}")
+    if np.isinf(x).any() or not np.isfinite(y).all():
+        raise DataError("its first samples must be finite")
+    return FirstSamples(x, y)
+
+
+def _restored(name: str, empty: Any, arrays: Arrays) -> Any:
+    """The stored fields of a tuple of arrays, with the shapes and types of ``empty``."""
+    found = [np.array(arrays[f"{name}.{field}"]) for field in empty._fields]
+    for field, values, like in zip(empty._fields, found, empty, strict=True):
+        is_alike = values.shape == like.shape and values.dtype == like.dtype
+        if not is_alike or not np.isfinite(values).all():
+            raise DataError(f"{name}.{field} must be finite, of shape {like.shape}")
+    return type(empty)(*found)
+
+
+def encode(value: Any) -> Any:
+    """Turn a parameter into what JSON can hold."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (tuple, list)):
+        return {"items": [encode(item) for item in value], "list": isinstance(value, list)}
+    kind = type(value)
+    if isinstance(value, Algorithm) and not _is_ours(kind):  # it is given when the file is loaded
+        return {"class": f"{kind.__module__}:{kind.__qualname__}", "fields": {}}
+    if is_dataclass(value) and not isinstance(value, type):
+        given = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return {"class": kind.__name__, "fields": given}
+    raise ParameterError(f"parameters must be numbers, strings or parts of domkl, got {value!r}")
+
+
+def decode(value: Any) -> Any:
+    """Undo `encode`."""
+    if not isinstance(value, dict):
+        return value
+    if "items" in value:
+        items = [decode(item) for item in value["items"]]
+        return items if value["list"] else tuple(items)
+    name = value["class"]
+    found = getattr(domkl, name, None)
+    if not is_dataclass(found) or not _is_ours(found):
+        raise DataError(f"{name!r} is no part of domkl; pass the algorithm to load with")
+    made: Any = found
+    return made(**{name: decode(given) for name, given in value["fields"].items()})
+
+
+def _is_ours(kind: Any) -> bool:
+    """Whether this is an algorithm, a loss or a kernel of domkl."""
+    return str(getattr(kind, "__module__", "")).startswith(("domkl.algorithms.", "domkl.core."))
