@@ -1,4 +1,4 @@
-"""Rules for values that enter: each names the parameter, the rule and the value it got."""
+"""Checks of arguments; the errors name the parameter, its rule and the value it got."""
 
 import math
 from collections.abc import Iterable

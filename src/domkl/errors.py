@@ -4,11 +4,12 @@ DomklError
 ├── ParameterError (ValueError)   a parameter breaks its rule
 ├── DataError      (ValueError)   samples, tables or files that cannot be used
 ├── GraphError     (ValueError)   a network that cannot be built, or does not suit the algorithm
-├── WireError      (ValueError)   bytes that are no frame, or a frame that must not be heeded
+├── WireError      (ValueError)   bytes that are not a frame, or a frame that must be ignored
 ├── MeshError                     a mesh that cannot start or has failed
-└── WorkerError                   processes or machines that should do the work and do not
+└── WorkerError                   worker processes or machines that have failed
 
-One voice for every message: name, rule, value; then the remedy, where there is one.
+Every message has the same form: the name of the parameter, its rule, the value it got; then the
+remedy, if there is one.
 """
 
 
@@ -29,7 +30,7 @@ class GraphError(DomklError, ValueError):
 
 
 class WireError(DomklError, ValueError):
-    """Bytes that are no frame, or a frame that must not be heeded."""
+    """Bytes that are not a frame, or a frame that must be ignored."""
 
 
 class MeshError(DomklError):
@@ -37,4 +38,4 @@ class MeshError(DomklError):
 
 
 class WorkerError(DomklError):
-    """Processes or machines that should do the work and do not."""
+    """Worker processes or machines that have failed."""

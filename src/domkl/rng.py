@@ -1,7 +1,7 @@
-"""Named child generators grown from one seed.
+"""Random generators that are derived from one seed by name.
 
-Every consumer of randomness asks for a child by name, so that a new consumer never shifts the
-draws of another.
+Every part of the package that draws numbers has a generator of its own, so that a new part does not
+change the draws of the others.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from domkl.typing import Seed
 
 
 def child(seed: int, *names: str | int) -> np.random.Generator:
-    """Grow the generator that belongs to these names under this seed.
+    """Make the generator for these names from a seed.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def child(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def generator(seed: Seed, *names: str | int) -> np.random.Generator:
-    """Use a generator as it is, or grow the named child of an integer seed."""
+    """Use a generator as it is, or make the named child of an integer seed."""
     return seed if isinstance(seed, np.random.Generator) else child(seed, *names)
 
 

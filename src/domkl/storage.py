@@ -1,9 +1,8 @@
-"""Files of the package: the one atomic write, and objects as bytes without pickle.
+"""The one atomic write of the package, and objects as bytes without pickle.
 
-An object is a JSON header and arrays in one .npz archive.
-
-Any bytes load or raise DataError, and none of them can name code to run. Archives are stored, never
-compressed, so that what is read is no larger than the file.
+An object is stored as a JSON header and arrays in one .npz archive. Any bytes load or raise
+DataError, and none of them can name code to run. Archives are not compressed, so that reading a
+file takes no more memory than its size.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from domkl.errors import DataError
 
 VERSION = 1
-#: what reading hostile bytes may raise below us
+#: exceptions that reading hostile bytes can raise in NumPy, zipfile and json
 BROKEN = (
     ValueError, KeyError, TypeError, AttributeError, IndexError, EOFError, OverflowError,
     MemoryError, RecursionError, NotImplementedError, RuntimeError, OSError, zipfile.BadZipFile,
@@ -34,14 +33,14 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 class Parts(NamedTuple):
-    """What is stored of an object."""
+    """What is stored of an object: a header and arrays."""
 
-    header: dict[str, Any]  # JSON-ready
+    header: dict[str, Any]  # ready for JSON
     arrays: Arrays
 
 
 def pack(kind: str, parts: Parts) -> bytes:
-    """Give an object of this kind as bytes."""
+    """Turn the parts of an object of this kind into bytes."""
     header = {"format": "domkl", "version": VERSION, "kind": kind, **parts.header}
     text = json.dumps(header, allow_nan=False, sort_keys=True).encode()
     with io.BytesIO() as file:
@@ -50,7 +49,7 @@ def pack(kind: str, parts: Parts) -> bytes:
 
 
 def unpack(kind: str, data: bytes) -> Parts:
-    """Read what `pack` made of an object of this kind."""
+    """Turn bytes that `pack` made for this kind back into parts."""
     with sound(kind), io.BytesIO(data) as file:
         with zipfile.ZipFile(file) as archive:
             if any(item.compress_type != zipfile.ZIP_STORED for item in archive.infolist()):
@@ -66,7 +65,7 @@ def unpack(kind: str, data: bytes) -> Parts:
 
 @contextlib.contextmanager
 def sound(kind: str) -> Iterator[None]:
-    """Turn whatever broken bytes raise into DataError."""
+    """Turn any exception that damaged bytes cause into DataError."""
     try:
         yield
     except BROKEN as error:
@@ -75,17 +74,18 @@ def sound(kind: str) -> Iterator[None]:
 
 
 def write(path: str | Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Write a file whole or not at all; it is on disk, name and all, when this returns."""
+    """Write a file atomically; its content and its name are on disk when this returns."""
     with replacing(path, mode=mode) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
 def replacing(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of ``path`` at once, when the block ends without an error.
+    """Open a file that replaces ``path`` in one step when the block ends without an exception.
 
-    The only atomic write of the package. The draft stands beside its place under a name of its
-    own, never has wider permissions than ``mode``, and is removed when the block raises.
+    All atomic writes of the package go through this function. The block writes to a temporary file
+    in the same folder, which never has wider permissions than ``mode`` and is removed if the block
+    raises.
     """
     path = Path(path)
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}.part")
@@ -104,7 +104,7 @@ def replacing(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk: of files made, renamed or removed."""
+    """Write the entries of a folder to disk after files were created, renamed or removed."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)

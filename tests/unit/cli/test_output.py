@@ -1,0 +1,52 @@
+"""Results appear complete, under new names, or not at all."""
+
+import pytest
+
+from domkl.cli.output import new_folder, outbox
+from domkl.errors import ParameterError
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def publish(folder, *suffixes):
+    with outbox(folder) as box:
+        for suffix in suffixes:
+            box.add(suffix, lambda path: path.write_text("content"))
+        return [path.name for path in box.publish("run")]
+
+
+def test_numbers_go_up_and_files_stay_together(tmp_path):
+    assert publish(tmp_path, ".csv", ".json") == ["run-001.csv", "run-001.json"]
+    (tmp_path / "run-002.json").write_text("mine")
+    assert publish(tmp_path, ".csv", ".json") == ["run-003.csv", "run-003.json"]
+    assert (tmp_path / "run-002.json").read_text() == "mine"
+    assert len(names(tmp_path)) == 5
+
+
+def test_a_failure_leaves_nothing(tmp_path):
+    with pytest.raises(ZeroDivisionError), outbox(tmp_path / "a" / "b") as box:
+        box.add(".csv", lambda path: 1 / 0)
+    assert names(tmp_path) == []
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path):
+    with new_folder(tmp_path, "run") as draft:
+        (draft.folder / "file").write_text("content")
+        assert not (tmp_path / "run-001").exists()
+        assert draft.publish() == tmp_path / "run-001"
+    assert names(tmp_path) == ["run-001"]
+    assert (tmp_path / "run-001" / "file").read_text() == "content"
+    with new_folder(tmp_path, "run"):
+        pass  # never published
+    assert names(tmp_path) == ["run-001"]
+
+
+def test_a_file_in_place_of_the_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(ParameterError, match="out must be a folder that can be written"),
+        outbox(tmp_path / "file"),
+    ):
+        pass
