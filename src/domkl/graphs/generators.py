@@ -1,21 +1,23 @@
-"""Edges of the named networks, as (E, 2) integer arrays."""
+"""Edges of the named networks, as (E, 2) integer arrays; large ones in a few array operations."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from domkl import checks
 from domkl.errors import GraphError, ParameterError
 from domkl.rng import generator
 from domkl.typing import Ints, Seed
 
+Bools = NDArray[np.bool_]
+
 
 def random_edges(n_learners: int, probability: float, seed: Seed) -> Iterator[Ints]:
-    """Draw graphs in which each pair is joined with this probability, one after another.
+    """Draw graphs, one after another, in which each pair is joined with this probability.
 
-    Draws the number of edges, then that many different pairs: O(E), not O(K²).
+    The number of edges is drawn first, then that many different pairs: O(E), not O(K²).
     """
     n_learners = checks.whole("n_learners", n_learners, 1)
     checks.fraction("probability", probability)
@@ -27,7 +29,7 @@ def random_edges(n_learners: int, probability: float, seed: Seed) -> Iterator[In
 
 
 def pair_of(number: Ints) -> Ints:
-    """The pair (a, b), a > b, that stands at this place in (1,0), (2,0), (2,1), (3,0), …"""
+    """The pair (a, b), a > b, with this number in the list (1,0), (2,0), (2,1), (3,0), …"""
     a = ((1 + np.sqrt(1 + 8 * number.astype(np.float64))) / 2).astype(np.int64)
     a -= a * (a - 1) // 2 > number  # the root of a large number may round up
     a += (a + 1) * a // 2 <= number
@@ -48,7 +50,7 @@ def regular_edges(n_learners: int, degree: int, seed: Seed) -> Iterator[Ints]:
             f" got {degree}"
         )
     rng = generator(seed, "graph")
-    is_dense = degree > (n_learners - 1) / 2  # then the pairs that are *not* joined are drawn
+    is_dense = degree > (n_learners - 1) / 2  # then draw the pairs that are *not* joined
     fewer = n_learners - 1 - degree if is_dense else degree
     while True:
         ends = rng.permutation(np.repeat(np.arange(n_learners), fewer)).reshape(-1, 2)
@@ -58,7 +60,7 @@ def regular_edges(n_learners: int, degree: int, seed: Seed) -> Iterator[Ints]:
 
 
 def _without_clashes(ends: Ints, n_learners: int, rng: np.random.Generator) -> Ints | None:
-    """Swap ends of loops and double edges with edges drawn at random; give up after many tries."""
+    """Swap ends of loops and double edges with random edges; None after a thousand attempts."""
     for _ in range(1000):
         low, high = ends.min(axis=1), ends.max(axis=1)
         _, first = np.unique(low * n_learners + high, return_index=True)
@@ -77,6 +79,117 @@ def _complement(edges: Ints, n_learners: int) -> Ints:
     every = complete_edges(n_learners)
     joined = edges.min(axis=1) * n_learners + edges.max(axis=1)
     return every[~np.isin(every[:, 0] * n_learners + every[:, 1], joined)]
+
+
+def sparse_edges(n_learners: int, mean_degree: float, seed: Seed) -> Ints:
+    """K·degree/2 different pairs, drawn at random."""
+    n_learners = checks.whole("n_learners", n_learners, 1)
+    if not 0 <= mean_degree <= n_learners - 1:
+        raise ParameterError(f"mean_degree must be in [0, {n_learners - 1}], got {mean_degree!r}")
+    n_pairs = n_learners * (n_learners - 1) // 2
+    rng = generator(seed, "graph")
+    n_edges = round(n_learners * mean_degree / 2)
+    if n_edges > n_pairs // 2:
+        return pair_of(rng.choice(n_pairs, n_edges, replace=False, shuffle=False))
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < n_edges:
+        more = rng.integers(0, n_pairs, n_edges - len(drawn))
+        drawn = distinct(np.concatenate([drawn, more]))
+    return pair_of(drawn)
+
+
+def bridges(component: Ints, seed: Seed) -> Ints:
+    """An edge from every other component to the largest one, between nodes drawn at random."""
+    rng = generator(seed, "bridges")
+    shuffled = rng.permutation(len(component))
+    numbers, first = np.unique(component[shuffled], return_index=True)
+    largest = np.bincount(component).argmax()
+    ends = shuffled[first[numbers != largest]]
+    targets = np.flatnonzero(component == largest)
+    return np.column_stack([ends, rng.choice(targets, len(ends))])
+
+
+def small_world_edges(n_learners: int, degree: int, rewired: float, seed: Seed) -> Iterator[Ints]:
+    """Draw rings with neighbors up to degree/2 away, some edges of which are rewired at random."""
+    n_learners = checks.whole("n_learners", n_learners, 1)
+    degree = checks.whole("degree", degree, 0)
+    if not 0 <= rewired <= 1:
+        raise ParameterError(f"rewired must be in [0, 1], got {rewired!r}")
+    if degree % 2 or degree >= n_learners:
+        raise ParameterError(
+            f"degree must be even and below n_learners = {n_learners}, got {degree}"
+        )
+    rng = generator(seed, "graph")
+    near = np.tile(np.arange(n_learners), degree // 2)
+    far = (near + np.repeat(np.arange(1, degree // 2 + 1), n_learners)) % n_learners
+    while True:
+        edges = np.column_stack([near, far])
+        chosen = rng.random(len(edges)) < rewired
+        todo = np.flatnonzero(chosen)
+        for _ in range(1000):
+            edges[todo, 1] = rng.integers(0, n_learners, len(todo))
+            todo = np.flatnonzero(_clashes(edges, n_learners, chosen))
+            if not len(todo):
+                break
+        yield np.column_stack([near, far]) if len(todo) else edges  # too dense to rewire
+
+
+def _clashes(edges: Ints, n_learners: int, movable: Bools) -> Bools:
+    """Whether an edge is a loop or a duplicate; of equal edges, those that may move count first."""
+    keys = edges.min(axis=1) * n_learners + edges.max(axis=1)
+    order = np.lexsort((movable, keys))  # those that stay come first
+    is_again = np.zeros(len(edges), dtype=bool)
+    is_again[order[1:]] = keys[order[1:]] == keys[order[:-1]]
+    return np.asarray(is_again | (edges[:, 0] == edges[:, 1]))
+
+
+def scale_free_edges(n_learners: int, links: int, seed: Seed) -> Ints:
+    """Link each new node to nodes drawn with probabilities proportional to their degrees.
+
+    All ends of edges are in one list, two per edge. The edge of a new node has this node at the
+    even index, and at the odd index a copy of the end at a random earlier index: a node is drawn as
+    often as it has edges. Chains of copies are resolved for all edges at once. A new node that
+    would link twice to the same node draws again.
+    """
+    links = checks.whole("links", links, 1)
+    n_learners = checks.whole("n_learners", n_learners, links + 1)
+    rng = generator(seed, "graph")
+    core = np.column_stack(np.triu_indices(links + 1, k=1))
+    newcomers = np.repeat(np.arange(links + 1, n_learners), links)
+    n_before = 2 * (
+        len(core) + links * (newcomers - links - 1)
+    )  # ends in the list so far
+    copied = rng.integers(0, n_before)
+    while True:
+        ends = _followed(core, newcomers, copied)
+        again = _repeated(ends[2 * len(core) + 1 :: 2].reshape(-1, links)).ravel()
+        if not again.any():
+            return ends.reshape(-1, 2)
+        copied[again] = rng.integers(0, n_before[again])
+
+
+def _followed(core: Ints, newcomers: Ints, copied: Ints) -> Ints:
+    """The list of ends, with every copy replaced by the node that it refers to."""
+    start = core.size
+    ends = np.empty(start + 2 * len(newcomers), dtype=np.int64)
+    ends[:start], ends[start::2] = core.ravel(), newcomers
+    place = copied.copy()
+    while True:
+        is_copy = (place >= start) & (place % 2 == 1)
+        if not is_copy.any():
+            break
+        place[is_copy] = copied[(place[is_copy] - start) // 2]
+    ends[start + 1 :: 2] = ends[place]
+    return ends
+
+
+def _repeated(rows: Ints) -> Bools:
+    """Whether a number occurs earlier in its row."""
+    order = np.argsort(rows, axis=1, kind="stable")
+    ranked = np.take_along_axis(rows, order, axis=1)
+    again = np.zeros(rows.shape, dtype=bool)
+    np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+    return again
 
 
 def ring_edges(n_learners: int) -> Ints:
@@ -108,7 +221,7 @@ def grid_edges(n_rows: int, n_columns: int) -> Ints:
 
 
 def tree_edges(n_learners: int, branching: int, seed: Seed | None) -> Ints:
-    """A full tree rooted at 0, or, with a seed, each node below an earlier one at random."""
+    """A full tree rooted at 0; with a seed, every node is attached to a random earlier one."""
     k = np.arange(1, checks.whole("n_learners", n_learners, 1))
     if seed is None:
         return np.column_stack([(k - 1) // checks.whole("branching", branching, 1), k])
@@ -121,7 +234,7 @@ def complete_edges(n_learners: int) -> Ints:
 
 
 def read_edges(path: Path) -> list[tuple[int, int]]:
-    """Read two node numbers a line; # starts a comment."""
+    """Read two node numbers per line; # starts a comment."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -141,7 +254,7 @@ def read_edges(path: Path) -> list[tuple[int, int]]:
 
 
 def as_pairs(edges: Iterable[tuple[int, int]] | ArrayLike) -> Ints:
-    """Take pairs of integers, or an (E, 2) integer array, as the latter."""
+    """Turn pairs of integers into an (E, 2) integer array."""
     try:
         pairs = edges if isinstance(edges, np.ndarray) else np.asarray(list(edges))  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -158,7 +271,7 @@ def as_pairs(edges: Iterable[tuple[int, int]] | ArrayLike) -> Ints:
 
 
 def distinct(keys: Ints) -> Ints:
-    """Each number once, ascending; of millions, faster than NumPy's own."""
+    """The distinct numbers in ascending order; for millions, faster than `numpy.unique`."""
     ordered = np.sort(keys)
     is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(ordered)]
     return np.asarray(ordered[is_new])

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from domkl import checks
 from domkl.errors import GraphError
-from domkl.graphs import generators, random_graphs
+from domkl.graphs import generators
 from domkl.typing import Floats, Ints, Seed
 
 
@@ -30,7 +30,7 @@ class Graph:
     """
 
     def __init__(self, indptr: Ints, indices: Ints) -> None:
-        """Take rows as they are; `from_edges` checks and sorts."""
+        """Use these rows unchecked; `from_edges` checks and sorts."""
         self.indptr = np.ascontiguousarray(indptr, dtype=np.int64)
         self.indices = np.ascontiguousarray(indices, dtype=np.int64)
 
@@ -86,16 +86,16 @@ class Graph:
     def sparse(
         cls, n_learners: int, mean_degree: float, *, seed: Seed, connected: bool = True
     ) -> Self:
-        """Join pairs at random, so many that learners have this many neighbors on average.
+        """Join random pairs, so that learners have this many neighbors on average.
 
-        A large one is hardly ever connected: each part is then joined to the largest, by one edge
-        more between learners drawn at random. With a mean degree of 4 that is 1 % more edges.
+        A large graph of this kind is almost never connected: each component is then joined to the
+        largest one by an edge between random learners. With a mean degree of 4 that adds 1 %.
         """
-        edges = random_graphs.sparse_edges(n_learners, mean_degree, seed)
+        edges = generators.sparse_edges(n_learners, mean_degree, seed)
         graph = cls.from_edges(n_learners, edges)
         if not connected or graph.is_connected:
             return graph
-        bridges = random_graphs.bridges(graph.component, seed)
+        bridges = generators.bridges(graph.component, seed)
         return cls.from_edges(n_learners, np.concatenate([edges, bridges]))
 
     @classmethod
@@ -109,21 +109,21 @@ class Graph:
         connected: bool = True,
         max_draws: int = 1000,
     ) -> Self:
-        """A ring of ``degree`` next neighbors, of whose edges this share leads anywhere.
+        """A ring in which learners have ``degree`` neighbors, with this share of edges rewired.
 
         The model of Watts and Strogatz; redrawn until connected.
         """
-        draws = random_graphs.small_world_edges(n_learners, degree, rewired, seed)
+        draws = generators.small_world_edges(n_learners, degree, rewired, seed)
         return cls._drawn(draws, n_learners, connected, max_draws)
 
     @classmethod
     def scale_free(cls, n_learners: int, links: int, *, seed: Seed) -> Self:
-        """Learners come one by one and link to so many, the more likely the more links those have.
+        """Add learners one by one, each linked to ``links`` others, preferably to those with many.
 
-        The model of Barabási and Albert, begun with ``links`` + 1 learners that all know each
-        other: always connected, and the mean degree is 2·links.
+        The model of Barabási and Albert, which starts from a complete graph of ``links`` + 1
+        learners. The graph is always connected, and its mean degree is about 2·links.
         """
-        return cls.from_edges(n_learners, random_graphs.scale_free_edges(n_learners, links, seed))
+        return cls.from_edges(n_learners, generators.scale_free_edges(n_learners, links, seed))
 
     @classmethod
     def _drawn(
@@ -184,7 +184,7 @@ class Graph:
 
     @classmethod
     def from_file(cls, path: str | Path, n_learners: int | None = None) -> Self:
-        """Read a text file with one edge a line, two node numbers; # starts a comment.
+        """Read a text file with one edge per line, as two node numbers; # starts a comment.
 
         Without ``n_learners``, the largest number seen is the last learner.
         """
@@ -214,7 +214,7 @@ class Graph:
 
     @cached_property
     def sources(self) -> Ints:
-        """The learner whose row each directed edge stands in, (2E,)."""
+        """The learner in whose row each directed edge is, (2E,)."""
         return np.repeat(np.arange(self.n_learners), self.degree)
 
     @cached_property
@@ -255,7 +255,7 @@ class Graph:
     def metropolis(self) -> tuple[Floats, Floats]:
         """Metropolis weights: each learner's own (K,) and each directed edge's (2E,).
 
-        a_kℓ = 1/(1 + max(|N_k|, |N_ℓ|)) for neighbors, and a_kk what is left of 1.
+        a_kℓ = 1/(1 + max(|N_k|, |N_ℓ|)) for neighbors, and a_kk is the rest up to 1.
         """
         edge = metropolis_weights(self.degree[self.sources], self.degree[self.indices])
         spent = np.bincount(self.sources, weights=edge, minlength=self.n_learners)
@@ -282,7 +282,7 @@ def metropolis_weights(degree: Ints | Floats, neighbors_degree: Ints | Floats) -
 
 
 def disjoint_union(graphs: list[Graph]) -> Graph:
-    """Set graphs side by side, as the components of one; learners are renumbered in order."""
+    """Join graphs as the components of one graph; learners are renumbered in order."""
     if len(graphs) == 1:
         return graphs[0]
     learners = np.cumsum([0, *(g.n_learners for g in graphs)])

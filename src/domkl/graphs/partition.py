@@ -1,7 +1,7 @@
-"""Cut a network into parts of equal size that hear little of each other.
+"""Divide a network into parts of equal size that exchange few rows.
 
-What a cut costs is rows: a part sends a learner's row once to each other part that has a neighbor
-of it, however many neighbors those are.
+The cost of a partition is counted in rows: a part sends a learner's row once to every other part
+that has a neighbor of this learner, however many neighbors it has there.
 """
 
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ SLACK = 1.1  # how much larger than the mean a part of METIS may be
 
 
 class Cut(NamedTuple):
-    """What a partition costs."""
+    """The cost of a partition."""
 
     edges: int  # undirected, between parts
     rows: int  # sent each round, by all parts together
@@ -33,9 +33,9 @@ class Cut(NamedTuple):
 def partition(graph: Graph, n_parts: int) -> Ints:
     """Give each learner's part 0..n_parts − 1, (K,); no part is empty.
 
-    The cheapest of three: blocks of consecutive learners, blocks after the reverse Cuthill-McKee
-    order, and METIS where it is installed. METIS finds parts where there are any to find; where
-    the numbering follows the network, as in a ring or a small world, blocks may be as good.
+    The cheapest of three: blocks of consecutive learners, blocks in reverse Cuthill-McKee order,
+    and METIS if it is installed. Where the numbering follows the network, as in a ring or a small
+    world, blocks may be as good as METIS.
 
     Examples
     --------
@@ -73,15 +73,14 @@ def _near_blocks(graph: Graph, n_parts: int) -> Ints:
 
 
 def cut_of(graph: Graph, part: Ints) -> Cut:
-    """Count what this partition costs.
+    """Count the cost of this partition.
 
     Examples
     --------
     >>> print(cut_of(Graph.star(4), np.array([0, 0, 1, 1])))
     2 edges cut, 3 rows a round, at most 2 learners
     """
-    sources = np.repeat(np.arange(graph.n_learners), graph.degree)
-    there = part[graph.indices]
+    sources, there = graph.sources, part[graph.indices]
     is_cut = part[sources] != there
     n_parts = int(part.max()) + 1
     rows = np.unique(sources[is_cut] * n_parts + there[is_cut])

@@ -24,9 +24,9 @@ def interval(
 ) -> Interval:
     """Student's interval for the mean over the first axis, the trials.
 
-    One trial says nothing about its spread: low and high are then NaN. Trials of several kinds,
-    in fixed numbers, are told apart by ``groups`` (B,): the spread between kinds is then no
-    spread of the mean.
+    With one trial the spread is unknown, and low and high are NaN. If there are several kinds of
+    trials in fixed numbers, ``groups`` (B,) says the kind of each trial; the spread between kinds
+    then does not widen the interval.
 
     Examples
     --------
@@ -51,8 +51,8 @@ def interval(
 def paired_interval(ours: ArrayLike, theirs: ArrayLike, level: float = 0.95) -> Interval:
     """Student's interval for the mean difference ours − theirs, trial by trial.
 
-    Both sides must come from the same trials (the same graph, features and stream in each): what
-    the trials have in common then cancels.
+    Both sides must come from the same trials, with the same graph, features and stream in each;
+    variation that the trials share then cancels.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def test_rows_are_sorted_and_symmetric():
     np.testing.assert_array_equal(graph.indices[graph.reverse], graph.sources)
 
 
-def test_random_graphs_have_the_probability_and_are_redrawn_until_connected():
+def test_generators_have_the_probability_and_are_redrawn_until_connected():
     sizes = [Graph.random(12, 0.3, seed=b, connected=False).n_edges for b in range(400)]
     # 66 pairs at 0.3: mean 19.8, standard error of 400 draws 0.19; 4 of them fail once in 15000
     assert abs(np.mean(sizes) - 19.8) < 0.75
