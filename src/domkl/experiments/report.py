@@ -1,36 +1,35 @@
-"""What a comparison leaves behind: a table to read, curves to look at, data to go on with."""
+"""The output of a comparison: a text table, a figure, curves as CSV and records as JSON."""
 
 import csv
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.registry import ALGORITHMS
 from domkl.experiments.compare import Outcome, Setting
+from domkl.experiments.figures import draw
+from domkl.experiments.reproduce.document import Figure, Line, Panel, plain
 from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
 
-COLORS = {name: entry.color for name, entry in ALGORITHMS.items()}
-DASHES = {name: entry.dash for name, entry in ALGORITHMS.items()}
 
-
-def as_records(outcomes: list[Outcome], setting: Setting, source: dict[str, Any]) -> list[Any]:
-    """One JSON-ready record per algorithm, ``source`` in each; what is not finite becomes null."""
+def as_records(outcomes: list[Outcome], setting: Setting, facts: dict[str, Any]) -> list[Any]:
+    """One record per algorithm, ready for JSON, with the facts of its data; null if not finite."""
     return [
         {
-            "data": source["data"],
+            "data": facts["data"],
             "algorithm": outcome.algorithm,
             "learners": setting.n_learners,
             "rounds": outcome.mse.shape[1],
             "trials": len(outcome.mse),
             **_interval("mse", outcome),
             **_interval("cv", outcome),
-            "mse_paper_start": _finite(with_paper_start(outcome.mse)[:, -1].mean()),
-            "cv_paper_start": _finite(with_paper_start(outcome.cv)[:, -1].mean()),
+            "mse_paper_start": finite(with_paper_start(outcome.mse)[:, -1].mean()),
+            "cv_paper_start": finite(with_paper_start(outcome.cv)[:, -1].mean()),
             "cv_mode": outcome.cv_mode,
             "seconds": round(outcome.seconds, 3),
             "diverged": outcome.n_diverged,
@@ -40,23 +39,24 @@ def as_records(outcomes: list[Outcome], setting: Setting, source: dict[str, Any]
             "frequencies": setting.n_frequencies,
             "seed": setting.seed,
             "dtype": setting.dtype,
-            **source,
+            **facts,
         }
         for outcome in outcomes
     ]
 
 
 def _interval(curve: str, outcome: Outcome) -> dict[str, float | None]:
-    mean, low, high = map(_finite, outcome.final(curve))
+    mean, low, high = map(finite, outcome.final(curve))
     return {curve: mean, f"{curve}_low": low, f"{curve}_high": high}
 
 
-def _finite(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
+    """A number for JSON; None if it is not finite."""
     return float(value) if math.isfinite(value) else None
 
 
 def as_table(outcomes: list[Outcome]) -> str:
-    """A text table of final MSE and CV, mean over trials with the half width of 95 %."""
+    """A text table of final MSE and CV: means over trials, and half the width of 95 % intervals."""
     rows = [("algorithm", "MSE", "± 95 %", "CV", "± 95 %", "seconds")]
     for outcome in outcomes:
         cells = [outcome.algorithm]
@@ -67,15 +67,15 @@ def as_table(outcomes: list[Outcome]) -> str:
 
 
 def mean_and_half(found: Interval) -> list[str]:
-    """A mean and half the width of its interval, in words."""
+    """A mean and half the width of its interval, as text."""
     half = (found.high - found.low) / 2
-    if half < 1e-12 * abs(found.mean):  # equal trials: the rounding of their mean
+    if half < 1e-12 * abs(found.mean):  # the trials are equal; this is a rounding error
         half = np.zeros(())
     return [number(found.mean), number(half)]
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns under the names in the first row; the first column to the left, others to the right.
+    """Align rows below the names in the first row: the first column left, the others right.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def text_table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def number(value: Any) -> str:
-    """Four digits, or a dash for what is not finite."""
+    """Four digits, or a dash if not finite."""
     return f"{float(value):.4g}" if math.isfinite(value) else "-"
 
 
@@ -106,7 +106,7 @@ def write_json(path: Path, records: list[Any]) -> None:
 
 
 def write_curves(path: Path, outcomes: list[Outcome]) -> None:
-    """Write every round's mean and interval over trials as a tidy CSV."""
+    """Write the mean and the interval of every round as a tidy CSV file."""
     columns = ["algorithm", "round", "mse", "mse_low", "mse_high", "cv", "cv_low", "cv_high"]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -120,44 +120,15 @@ def write_curves(path: Path, outcomes: list[Outcome]) -> None:
 
 
 def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
-    """Draw MSE(t) and CV(t), means over trials with bands of 95 %, as PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-    for axis, curve, label in zip(axes, ("mse", "cv"), ("MSE(t)", "CV(t)"), strict=True):
-        drawn = [_draw(axis, outcome, curve) for outcome in outcomes]
-        axis.set(xscale="log", xlabel="round t", ylabel=label)
-        axis.set_xlim(1, max(outcomes[0].mse.shape[1], 2))
-        axis.grid(True, which="major", color="0.88", linewidth=0.8)
-        axis.spines[["top", "right"]].set_visible(False)
-        if any(drawn):
-            axis.set_yscale("log")
-        hidden = [o for o, shown in zip(outcomes, drawn, strict=True) if not shown]
-        notes = {
-            "0 throughout": [o.algorithm for o in hidden if not getattr(o, curve).any()],
-            "no finite value": [o.algorithm for o in hidden if getattr(o, curve).any()],
-        }
-        text = "\n".join(f"{note}: {', '.join(names)}" for note, names in notes.items() if names)
-        axis.text(0.02, 0.02, text, transform=axis.transAxes, fontsize=9, color="0.35")
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside right center", frameon=False)
-    figure.suptitle(title, fontsize=11, parse_math=False)
-    figure.savefig(path, dpi=150, format="png")
-    plt.close(figure)
-
-
-def _draw(axis: Any, outcome: Outcome, curve: str) -> bool:
-    """Draw one curve; say whether there is anything above 0, the edge of a logarithmic axis."""
-    found = outcome.interval(curve)
-    rounds = np.arange(1, len(found.mean) + 1)
-    color = COLORS.get(outcome.algorithm)
-    style = DASHES.get(outcome.algorithm, "-")
-    mean = np.where(found.mean > 0, found.mean, np.nan)
-    axis.plot(rounds, mean, style, color=color, linewidth=1.8, label=outcome.algorithm)
-    if np.isfinite(found.low).any():
-        low = np.where(found.low > 0, found.low, np.nan)
-        axis.fill_between(rounds, low, found.high, color=color, alpha=0.18, linewidth=0)
-    return bool(np.isfinite(mean).any())
+    """Draw MSE(t) and CV(t), means over trials with 95 % bands, as PNG."""
+    panels = []
+    for curve, label in (("mse", "MSE(t)"), ("cv", "CV(t)")):
+        lines = []
+        for outcome in outcomes:
+            found = outcome.interval(curve)
+            rounds = [float(t) for t in range(1, len(found.mean) + 1)]
+            lines.append(Line(outcome.algorithm, rounds, *map(list, found)))
+        panels.append(Panel("", "round t", label, lines))
+    figure = plain(asdict(Figure("simulate", "", panels, n_columns=2)))
+    drawn = draw(figure, "png", title=title, panel_size=(5.5, 4.2), legend="outside right center")
+    path.write_bytes(drawn)

@@ -156,9 +156,7 @@ def scale_free_edges(n_learners: int, links: int, seed: Seed) -> Ints:
     rng = generator(seed, "graph")
     core = np.column_stack(np.triu_indices(links + 1, k=1))
     newcomers = np.repeat(np.arange(links + 1, n_learners), links)
-    n_before = 2 * (
-        len(core) + links * (newcomers - links - 1)
-    )  # ends in the list so far
+    n_before = 2 * (len(core) + links * (newcomers - links - 1))  # ends in the list so far
     copied = rng.integers(0, n_before)
     while True:
         ends = _followed(core, newcomers, copied)

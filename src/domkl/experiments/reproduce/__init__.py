@@ -3,8 +3,8 @@
 Each module named after a part (`table_1`, `figure_1`, …) has two functions: ``tasks(session)`` says
 what must be calculated, ``section(session)`` makes a section of the report from the results.
 `session.py` holds what they share, `tasks/` the calculations, `paper.py` the printed numbers,
-`document.py` the data structure of a report, `figures.py` and `page.py` how it is shown, and
-`run.py` runs it all.
+`document.py` the data structure of a report, `page.py` its HTML and Markdown form, and `run.py`
+runs it all.
 """
 
 from typing import NamedTuple

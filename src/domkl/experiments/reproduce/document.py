@@ -1,7 +1,7 @@
-"""What a report is made of: sections of claims, tables and figures, as data.
+"""The data structure of a report: sections of claims, tables and figures.
 
-Everything here turns into JSON as it stands; pages and pictures are made from that JSON alone, so
-that they can be made again from a kept file, and hold no number that it does not.
+Everything here can be turned into JSON. Pages and figures are made from this JSON alone, so that
+they can be made again from a file, and contain no number that is not in it.
 """
 
 import math
@@ -17,14 +17,14 @@ from domkl.typing import Floats
 Verdict = Literal["holds", "does not hold", "cannot be checked here"]
 Cell = str | float | int | None
 
-OURS = "not in the paper"  # where a claim stands that we ask for ourselves
-DIGITS = 5  # significant, of numbers in JSON
-N_POINTS = 70  # of a drawn curve
+OURS = "not in the paper"  # the place of a claim that we have added
+DIGITS = 5  # significant digits of numbers in JSON
+N_POINTS = 70  # number of points of a drawn curve
 
 
 @dataclass
 class Claim:
-    """Something the paper says, and what came out."""
+    """A claim of the paper, and what we found."""
 
     id: str
     claim: str
@@ -35,7 +35,7 @@ class Claim:
 
 @dataclass
 class Table:
-    """Rows beside each other."""
+    """A table with its caption and notes."""
 
     caption: str
     columns: list[str]
@@ -56,7 +56,7 @@ class Line:
 
 @dataclass
 class Panel:
-    """A pair of axes."""
+    """A plot: a pair of axes with lines."""
 
     title: str
     x_label: str
@@ -88,7 +88,7 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, rounded; what is not finite becomes null."""
+        """Plain values, rounded; numbers that are not finite become null."""
         rounded: dict[str, Any] = plain(asdict(self))
         return rounded
 
@@ -109,14 +109,14 @@ def plain(value: Any) -> Any:
 
 
 def verdict(is_true: bool) -> Verdict:
-    """Holds, or not."""
+    """The verdict for a claim that could be checked."""
     return "holds" if is_true else "does not hold"
 
 
 def judged(claim: Claim, is_true: bool, names: Sequence[str], wanted: Sequence[str]) -> Claim:
-    """Settle a claim about ``wanted`` data sets by those that are there.
+    """Decide a claim about the ``wanted`` data sets by those that are there.
 
-    A counterexample counts whatever is absent; a confirmation needs all.
+    One counterexample is enough to refute a claim; confirming it takes all data sets.
     """
     absent = [name for name in wanted if name not in names]
     if absent and (is_true or not names):
@@ -125,14 +125,14 @@ def judged(claim: Claim, is_true: bool, names: Sequence[str], wanted: Sequence[s
 
 
 def unchecked(claim_id: str, claim: str, where: str, missing: Iterable[str]) -> Claim:
-    """A claim for which data are missing."""
+    """A claim that cannot be checked because data sets are missing."""
     names = ", ".join(missing)
     why = f"data sets not found: {names}; `domkl data fetch` them, or set DOMKL_DATA"
     return Claim(claim_id, claim, where, why)
 
 
 def line(name: str, curve: Floats) -> Line:
-    """A kept curve (3, T) of means and bands over rounds, thinned to what can be seen."""
+    """A curve (3, T) of means and bands over rounds, thinned to `N_POINTS` points."""
     n_rounds = curve.shape[1]
     rounds = np.unique(np.geomspace(1, n_rounds, N_POINTS).round().astype(int))
     mean, low, high = (list(values[rounds - 1]) for values in curve)
@@ -146,7 +146,7 @@ def points(name: str, x: Sequence[float], found: Sequence[Floats]) -> Line:
 
 
 def last(results: Results, curve: str = "mse", *, paper_start: bool = False) -> Floats:
-    """Every trial's final value; with the paper's MSE(1) = CV(1) = 1 if asked for."""
+    """The final value of every trial, if asked for with the paper's MSE(1) = CV(1) = 1."""
     values: Floats = results[f"{curve}_last"]
     if paper_start:
         values = values + (1 - results[f"{curve}_first"]) / results[curve].shape[1]
@@ -156,6 +156,11 @@ def last(results: Results, curve: str = "mse", *, paper_start: bool = False) -> 
 def mean_of(results: Results, curve: str = "mse", *, paper_start: bool = False) -> float:
     """Mean over trials of the final value."""
     return float(np.mean(last(results, curve, paper_start=paper_start)))
+
+
+def numbers(values: Iterable[float], between: str = " / ") -> str:
+    """Numbers with three significant digits, as text."""
+    return between.join(f"{value:.3g}" for value in values)
 
 
 def joined(names: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from domkl.experiments.reproduce.document import (
     Panel,
     Section,
     Table,
+    numbers,
     points,
     unchecked,
     verdict,
@@ -139,7 +140,7 @@ def _claims(session: Session, shortest: int) -> list[Claim]:
     spread = {curve: max(v) / min(v) for curve, v in own.items()}
     is_same = spread["mse"] <= SAME and max(own["cv"]) <= 0.1 * min(own["mse"])
     size = (
-        f"For K = {_list(SIZES)}, times 100: MSE {_percent(own['mse'])}, CV {_percent(own['cv'])}"
+        f"For K = {numbers(SIZES)}, times 100: MSE {_percent(own['mse'])}, CV {_percent(own['cv'])}"
         f" at each one's own T (largest over smallest {spread['mse']:.2f} and {spread['cv']:.2f});"
         f" MSE {_percent(equal['mse'])}, CV {_percent(equal['cv'])} at the same t = {shortest}."
         " What grows at the own T is the cold start, spread over fewer rounds; with the paper's"
@@ -174,8 +175,4 @@ def _falls(values: list[float]) -> bool:
 
 
 def _percent(values: list[float]) -> str:
-    return " / ".join(f"{100 * value:.3g}" for value in values)
-
-
-def _list(values: tuple[int, ...]) -> str:
-    return " / ".join(str(value) for value in values)
+    return numbers(100 * value for value in values)

@@ -5,26 +5,26 @@ import math
 from importlib.resources import files
 from typing import Any
 
+from domkl.experiments.figures import draw
 from domkl.experiments.reproduce.document import OURS
-from domkl.experiments.reproduce.figures import draw
 
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 
 
 def as_html(document: dict[str, Any], pictures: dict[str, bytes] | None = None) -> str:
-    """One self-contained page: pictures are inside, nothing is loaded from elsewhere."""
+    """One self-contained page with the figures in it; nothing is loaded from elsewhere."""
     drawn = pictures or {figure["id"]: draw(figure, "svg") for figure in figures_of(document)}
     encoded = {name: base64.b64encode(svg).decode() for name, svg in drawn.items()}
     return _render("report.html.jinja", True, document=document, pictures=encoded)
 
 
 def as_markdown(document: dict[str, Any], folder: str) -> str:
-    """A page that shows the pictures of a folder, as PNG."""
+    """A page that refers to PNG figures in a folder."""
     return _render("report.md.jinja", False, document=document, folder=folder)
 
 
 def table_markdown(table: dict[str, Any]) -> str:
-    """A table by itself, as Markdown."""
+    """One table as Markdown."""
     return _render("table.md.jinja", False, table=table)
 
 
@@ -45,7 +45,7 @@ def failed(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def tally(document: dict[str, Any]) -> str:
-    """How many of the paper's claims got which verdict."""
+    """The number of the paper's claims with each verdict, as text."""
     found = [claim["verdict"] for claim in claims_of(document) if claim["where"] != OURS]
     words = {
         "holds": "hold",
@@ -59,7 +59,7 @@ def tally(document: dict[str, Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """A cell as people read it: three significant digits, no noise."""
+    """A cell as text: a number with three significant digits."""
     if value is None:
         return "-"
     if isinstance(value, (str, int)):

@@ -8,6 +8,7 @@ from typing import Any
 
 import domkl
 from domkl.errors import DataError
+from domkl.experiments.figures import draw
 from domkl.experiments.reproduce import (
     PARTS,
     beyond,
@@ -18,7 +19,6 @@ from domkl.experiments.reproduce import (
     theorems,
 )
 from domkl.experiments.reproduce.document import plain
-from domkl.experiments.reproduce.figures import draw
 from domkl.experiments.reproduce.page import as_html, figures_of
 from domkl.experiments.reproduce.session import Progress, Session
 from domkl.experiments.reproduce.tasks.base import Task

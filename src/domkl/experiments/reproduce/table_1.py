@@ -8,6 +8,7 @@ from domkl.experiments.reproduce.document import (
     Table,
     joined,
     mean_of,
+    numbers,
     unchecked,
     verdict,
 )
@@ -122,10 +123,10 @@ def _weather(session: Session) -> Claim:
         100 * mean_of(session[task(session, "weather", INSTEAD, r)], paper_start=True) for r in RHO
     ]
     evidence = (
-        f"Ours over the printed MSE: {_list(asked)} for rho = 10, 100, 1000 at eta_g = 10, and"
-        f" {_list(others)} at eta_g = 100. What is printed for eta_g = 100 is nearly what we get"
-        f" with eta_g = {INSTEAD}, an MSE of {_list(instead)} times 0.01; why, we do not know. Our"
-        " CV, of which 1/T is the convention CV(1) = 1, is below the printed one in"
+        f"Ours over the printed MSE: {numbers(asked)} for rho = 10, 100, 1000 at eta_g = 10, and"
+        f" {numbers(others)} at eta_g = 100. What is printed for eta_g = 100 is nearly what we get"
+        f" with eta_g = {INSTEAD}, an MSE of {numbers(instead)} times 0.01; why, we do not know."
+        " Our CV, of which 1/T is the convention CV(1) = 1, is below the printed one in"
         f" {_below(session)} of 6 settings. Code that the authors published for a sister paper"
         " draws other frequencies at each learner and squares a signed mean over neighbors; the"
         " text, which we follow, does neither."
@@ -148,7 +149,7 @@ def _rho(session: Session) -> Claim:
         for eta_g in (10, 100):
             results = [session[task(session, name, eta_g, rho)] for rho in RHO]
             mse, cv = ([100 * mean_of(k, curve) for k in results] for curve in ("mse", "cv"))
-            seen.append(f"{name}, eta_g = {eta_g}: MSE {_list(mse)}, CV {_list(cv)}")
+            seen.append(f"{name}, eta_g = {eta_g}: MSE {numbers(mse)}, CV {numbers(cv)}")
             if not (mse[0] < mse[2] and cv[0] > cv[2]):
                 breaks.append(f"{name} at eta_g = {eta_g}")
             elif not (mse[0] <= mse[1] <= mse[2] and cv[0] >= cv[1] >= cv[2]):
@@ -178,7 +179,3 @@ def _variants(session: Session) -> Table:
         rows,
         ["The text says that the minimum is predicted; the authors' array holds the maximum."],
     )
-
-
-def _list(values: list[float]) -> str:
-    return " / ".join(f"{value:.3g}" for value in values)

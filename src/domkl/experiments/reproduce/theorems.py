@@ -25,6 +25,7 @@ from domkl.experiments.reproduce.document import (
     Panel,
     Section,
     Table,
+    numbers,
     points,
     verdict,
 )
@@ -176,8 +177,8 @@ def _theorems(session: Session) -> list[Claim]:
             rates = [value / len(task.y) for value, task in zip(means, stream, strict=True)]
             evidence = (
                 "On two neighbors of which one has the labels sin 40x and the other 0, the worst"
-                f" learner's regret/T is {_list(rates)} at T = {_rounds(stream)}: it grows as T to"
-                f" the power {found:.2f} (1/2 is √T, 1 linear; we take up to {SUBLINEAR} as √T)."
+                f" learner's regret/T is {numbers(rates, ', ')} at T = {_rounds(stream)}: it grows"
+                f" as T to the power {found:.2f} (1/2 is √T, 1 linear; we take up to {SUBLINEAR} as √T)."
                 f" On the data sets, which are too short to settle it, the power is: {seen}."
             )
             if number == 2 and part == "b":
@@ -219,8 +220,8 @@ def _lemma(session: Session) -> Claim:
     below = [zeta - printed for zeta, printed, _ in found]
     above = [zeta - true for zeta, _, true in found]
     evidence = (
-        f"zeta less the printed bound: {_list(below)} at T = {_rounds(group)}; a bound would not"
-        f" be above zeta. With min_p Σ_j instead: {_list(above)}."
+        f"zeta less the printed bound: {numbers(below, ', ')} at T = {_rounds(group)}; a bound would"
+        f" not be above zeta. With min_p Σ_j instead: {numbers(above, ', ')}."
     )
     text = "Lemma 3's lower bound on zeta, which Theorem 2(a) rests on."
     is_true = min(below) >= -1e-9
@@ -257,7 +258,3 @@ def _what_holds(session: Session) -> Claim:
 
 def _rounds(group: list[Regrets]) -> str:
     return ", ".join(str(len(task.y)) for task in group)
-
-
-def _list(values: list[float]) -> str:
-    return ", ".join(f"{value:.3g}" for value in values)

@@ -1,7 +1,6 @@
 """The results of a sweep as one tidy table: a row for each trial, a column for each property."""
 
 import csv
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from domkl import checks
 from domkl.errors import ParameterError
-from domkl.experiments.report import mean_and_half, text_table
+from domkl.experiments.report import finite, mean_and_half, text_table
 from domkl.experiments.store import Results
 from domkl.experiments.sweep import FORMATS
 from domkl.experiments.sweep.plan import MEASURED, Plan, Point
@@ -140,14 +139,10 @@ def _record(cell: dict[str, Any]) -> dict[str, Any]:
     for name, value in cell.items():
         if name in ("mse", "cv"):
             ends = dict(zip(("", "_low", "_high"), value, strict=True))
-            record |= {f"{name}{end}": _finite(float(each)) for end, each in ends.items()}
+            record |= {f"{name}{end}": finite(each) for end, each in ends.items()}
         else:
             record[name] = value
     return record
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def _word(value: Any) -> str:

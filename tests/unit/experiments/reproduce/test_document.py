@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from domkl.experiments.figures import draw
 from domkl.experiments.reproduce.assumption import growth
 from domkl.experiments.reproduce.document import (
     Claim,
@@ -20,7 +21,6 @@ from domkl.experiments.reproduce.document import (
     plain,
     points,
 )
-from domkl.experiments.reproduce.figures import draw
 from domkl.experiments.reproduce.page import as_html, as_markdown, failed, number, tally
 
 CLAIM = Claim("id", "It <works> & is | fine.", "Section 1", "Seen: 1 < 2.")

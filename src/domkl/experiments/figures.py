@@ -1,12 +1,12 @@
-"""Pictures of a report, from its JSON alone."""
+"""Draw figures from their JSON form, as `reproduce.document.Figure` has it."""
 
 import io
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from domkl.experiments.report import COLORS, DASHES
+from domkl.algorithms.registry import ALGORITHMS
 
 #: Okabe and Ito's palette for names that have no color of their own, with a marker each
 CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A8A")
@@ -19,11 +19,18 @@ OWN = {
 }
 TEXT = 10.5
 TINY = 1e-300
-FEW = 8  # points of a line that are marked, and ticks that are named
+FEW = 8  # a line of at most this many points gets markers and a tick at each point
 
 
-def draw(figure: dict[str, Any], kind: str) -> bytes:
-    """Draw a figure of the document as "svg" or "png"."""
+def draw(
+    figure: dict[str, Any],
+    kind: str,
+    *,
+    title: str = "",
+    panel_size: tuple[float, float] = (4.1, 3.1),
+    legend: Literal["outside lower center", "outside right center"] = "outside lower center",
+) -> bytes:
+    """Draw a figure as "svg" or "png"."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -32,13 +39,13 @@ def draw(figure: dict[str, Any], kind: str) -> bytes:
     style: Any = {
         "font.size": TEXT,
         "axes.titlesize": TEXT + 1.5,
-        "svg.hashsalt": figure["id"],  # the same picture is the same file
+        "svg.hashsalt": figure["id"],  # so that the same picture gives the same file
         "svg.fonttype": "path",
     }
     with plt.rc_context(style):
         n_panels, n_columns = len(figure["panels"]), figure["n_columns"]
         n_rows = math.ceil(n_panels / n_columns)
-        size = (4.1 * n_columns, 3.1 * n_rows + 0.5)
+        size = (panel_size[0] * n_columns, panel_size[1] * n_rows + 0.5)
         picture, grid = plt.subplots(
             n_rows, n_columns, figsize=size, layout="constrained", squeeze=False
         )
@@ -50,9 +57,11 @@ def draw(figure: dict[str, Any], kind: str) -> bytes:
         handles = _handles(grid)
         columns = math.ceil(len(handles) / max(math.ceil(len(handles) / (2 * n_columns)), 1))
         picture.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=columns,
-            frameon=False,
+            handles.values(), handles.keys(), loc=legend, frameon=False,
+            ncols=columns if legend == "outside lower center" else 1,
         )  # fmt: skip
+        if title:
+            picture.suptitle(title, fontsize=TEXT + 0.5, parse_math=False)
         out = io.BytesIO()
         metadata = {"Date": None} if kind == "svg" else None
         picture.savefig(out, format=kind, dpi=160, metadata=metadata)
@@ -74,7 +83,8 @@ def _styles(figure: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     found = {}
     for place, name in enumerate(names):
         color, dash = CYCLE[place % len(CYCLE)], "-"
-        color, dash = COLORS.get(name) or color, DASHES.get(name, dash)
+        if name in ALGORITHMS:
+            color, dash = ALGORITHMS[name].color or color, ALGORITHMS[name].dash
         color, dash = OWN.get(name, (color, dash))
         found[name] = (color, dash, MARKERS[place % len(MARKERS)])
     return found
@@ -94,21 +104,28 @@ def _panel(axis: Any, panel: dict[str, Any], styles: dict[str, tuple[str, str, s
         _limit(axis, panel)
     axis.grid(True, which="major", color="0.9", linewidth=0.8)
     axis.spines[["top", "right"]].set_visible(False)
-    zero = [line["name"] for line in panel["lines"] if not any(line["mean"])]
-    if zero:
-        note = f"0 throughout: {', '.join(zero)}"
-        axis.text(0.03, 0.03, note, transform=axis.transAxes, fontsize=TEXT - 2, color="0.35")
+    axis.text(0.03, 0.03, _unseen(panel), transform=axis.transAxes, fontsize=TEXT - 2, color="0.35")
+
+
+def _unseen(panel: dict[str, Any]) -> str:
+    """Name the lines that a logarithmic axis cannot show."""
+    means = {line["name"]: set(line["mean"]) for line in panel["lines"]}
+    notes = {
+        "0 throughout": [name for name, values in means.items() if values <= {0}],
+        "no finite value": [name for name, values in means.items() if values <= {None}],
+    }
+    return "\n".join(f"{note}: {', '.join(names)}" for note, names in notes.items() if names)
 
 
 def _line(axis: Any, line: dict[str, Any], y_log: bool, color: str, dash: str, mark: str) -> bool:
-    """Draw a curve and its band; say whether there is anything to see."""
+    """Draw a curve and its band; return whether there is anything to see."""
     x, mean, low, high = (
         np.array([np.nan if v is None else v for v in line[key]], dtype=float)
         for key in ("x", "mean", "low", "high")
     )
     if y_log:
         mean = np.where(mean > 0, mean, np.nan)
-        low = np.where(low > 0, low, TINY)  # the band goes on below the axis
+        low = np.where(low > 0, low, TINY)  # the band continues below the axis
     marker = mark if len(x) <= FEW else ""
     axis.plot(
         x, mean, dash, color=color, linewidth=1.7, marker=marker, markersize=5, label=line["name"]
@@ -119,7 +136,7 @@ def _line(axis: Any, line: dict[str, Any], y_log: bool, color: str, dash: str, m
 
 
 def _limit(axis: Any, panel: dict[str, Any]) -> None:
-    """Show all means: bands may leave the axis, and so may what diverges."""
+    """Fit the axis to the means; bands and diverging lines may leave it."""
     means = [[v for v in line["mean"] if v] for line in panel["lines"]]
     tops = sorted(max(values) for values in means if values)
     middle, bottom = tops[len(tops) // 2], min(min(values) for values in means if values)
@@ -127,7 +144,7 @@ def _limit(axis: Any, panel: dict[str, Any]) -> None:
 
 
 def _name_ticks(axis: Any, panel: dict[str, Any]) -> None:
-    """Where there are few points, name them."""
+    """Put a tick at each point if there are few."""
     from matplotlib.ticker import NullLocator
 
     places = sorted({x for line in panel["lines"] for x in line["x"]})
