@@ -178,8 +178,9 @@ def _theorems(session: Session) -> list[Claim]:
             evidence = (
                 "On two neighbors of which one has the labels sin 40x and the other 0, the worst"
                 f" learner's regret/T is {numbers(rates, ', ')} at T = {_rounds(stream)}: it grows"
-                f" as T to the power {found:.2f} (1/2 is √T, 1 linear; we take up to {SUBLINEAR} as √T)."
-                f" On the data sets, which are too short to settle it, the power is: {seen}."
+                f" as T to the power {found:.2f} (1/2 is √T, 1 linear; we take up to {SUBLINEAR}"
+                f" as √T). On the data sets, which are too short to settle it, the power is:"
+                f" {seen}."
             )
             if number == 2 and part == "b":
                 evidence += (
@@ -220,8 +221,8 @@ def _lemma(session: Session) -> Claim:
     below = [zeta - printed for zeta, printed, _ in found]
     above = [zeta - true for zeta, _, true in found]
     evidence = (
-        f"zeta less the printed bound: {numbers(below, ', ')} at T = {_rounds(group)}; a bound would"
-        f" not be above zeta. With min_p Σ_j instead: {numbers(above, ', ')}."
+        f"zeta less the printed bound: {numbers(below, ', ')} at T = {_rounds(group)}; a bound"
+        f" would not be above zeta. With min_p Σ_j instead: {numbers(above, ', ')}."
     )
     text = "Lemma 3's lower bound on zeta, which Theorem 2(a) rests on."
     is_true = min(below) >= -1e-9
