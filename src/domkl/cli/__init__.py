@@ -1,1 +1,1 @@
-"""The command line: main.py wires, one module per command."""
+"""The command line: main.py runs the command, each command has a module."""

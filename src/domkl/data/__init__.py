@@ -1,1 +1,1 @@
-"""Tables, series and how they are dealt to learners."""
+"""The catalog of data sets, their files, and streams of samples for learners."""

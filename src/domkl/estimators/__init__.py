@@ -1,1 +1,1 @@
-"""One learner outside a network, and its faces in scikit-learn and River."""
+"""One learner outside a network, and its estimators for scikit-learn and River."""

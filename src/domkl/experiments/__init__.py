@@ -1,1 +1,1 @@
-"""Whole experiments: algorithms side by side on the same streams, graphs and features."""
+"""Experiments: comparisons of algorithms, the reproduction of the paper, declared sweeps."""

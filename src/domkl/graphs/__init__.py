@@ -1,1 +1,1 @@
-"""Undirected networks: how to make them, how they are kept, what they weigh."""
+"""Undirected networks: how they are made, stored and divided."""
