@@ -97,6 +97,9 @@ def _panel(axis: Any, panel: dict[str, Any], styles: dict[str, tuple[str, str, s
     axis.set_title(panel["title"])
     axis.set(xlabel=panel["x_label"], ylabel=panel["y_label"])
     if panel["x_log"]:
+        if not is_seen:  # a logarithmic axis needs limits
+            ends = [x for line in panel["lines"] for x in line["x"]]
+            axis.set_xlim(min(ends), max(*ends, 2 * min(ends)))
         axis.set_xscale("log")
         _name_ticks(axis, panel)
     if panel["y_log"] and is_seen:

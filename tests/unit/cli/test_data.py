@@ -92,10 +92,9 @@ def test_fetch_and_fetch_again(toy, cache, capsys, server):
 def test_fetch_all_goes_on_after_a_failure(toy, cache, capsys, server, monkeypatch):
     nowhere = toy.origin._replace(archive="http://127.0.0.1:9/")
     wave = type(toy)(**{**vars(toy), "name": "wave", "origin": nowhere})
-    for name in list(DATASETS):
-        monkeypatch.delitem(DATASETS, name)
-    monkeypatch.setitem(DATASETS, "weather", toy)
-    monkeypatch.setitem(DATASETS, "wave", wave)
+    two = {"weather": toy, "wave": wave}
+    for module in ("domkl.data.catalog", "domkl.cli.data"):
+        monkeypatch.setattr(f"{module}.DATASETS", two)
     assert data("fetch", "--all", "--json") == 3
     out, err = capsys.readouterr()
     made = json.loads(out)

@@ -30,3 +30,8 @@ def test_an_algorithm_has_its_color_everywhere():
 
 def test_a_figure_with_nothing_to_see_is_drawn():
     assert draw(figure(own=[None, None]), "svg").startswith(b"<?xml")
+    many = figure(own=[0.0, 0.0])
+    (line,) = many["panels"][0]["lines"]
+    line |= {name: [0.0] * 20 for name in ("mean", "low", "high")}
+    line["x"] = [float(t) for t in range(1, 21)]
+    assert draw(many, "svg").startswith(b"<?xml")
