@@ -1,19 +1,24 @@
 # make run    set up .venv and run the main job
 # make test   set up .venv with everything; lint, type-check, test
+# make quick  lint and test without real processes, documents and long runs; for while one writes
 # make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
 # make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes,
 #             and how it grows with learners, MPI ranks and nodes of a mesh
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: run test lint types soak bench clean
+.PHONY: run test quick lint types soak bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
 
 test: lint types
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
+
+quick: lint
+	$(PYTEST) -m "not slow" --hypothesis-profile=quick
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

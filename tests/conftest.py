@@ -19,7 +19,17 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("quick", settings.get_profile("domkl"), max_examples=20)
 settings.load_profile("domkl")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled(request, tmp_path_factory):
+    """Under pytest-xdist, the compiled hosts are in Numba's cache before the first test."""
+    if hasattr(request.config, "workerinput"):
+        from warm import warm_up
+
+        warm_up(request.config.cache, tmp_path_factory.getbasetemp().parent)
 
 
 @pytest.fixture(scope="session")

@@ -18,12 +18,14 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.name)
 def test_python_blocks_run(page, capsys):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "__main__"})
 
 
+@pytest.mark.slow
 def test_the_example_prints_what_its_comment_says(capsys):
     test_python_blocks_run(ROOT / "README.md", capsys)
     first = capsys.readouterr().out.splitlines()[0]
@@ -39,6 +41,7 @@ def test_the_user_algorithm_is_thirty_lines():
     assert len(lines) <= 30
 
 
+@pytest.mark.slow
 def test_the_readme_table_is_what_the_main_job_prints(tmp_path, monkeypatch, capsys):
     """The numbers, not the seconds; on another processor the last digits may differ."""
     monkeypatch.chdir(tmp_path)
@@ -71,6 +74,7 @@ def test_readme_commands_parse():
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
 
 
+@pytest.mark.slow
 def test_the_sweep_of_the_readme_runs(tmp_path, capsys):
     text = (ROOT / "README.md").read_text()
     (command,) = re.findall(r"^domkl (sweep .*)$", text, re.M)

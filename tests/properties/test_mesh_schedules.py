@@ -27,6 +27,7 @@ def load_soak():
 soak = load_soak()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 1000, BATCH))
 def test_whatever_goes_wrong_the_mesh_recovers(first):
     results = [soak.result(seed) for seed in range(first, first + BATCH)]
@@ -34,6 +35,7 @@ def test_whatever_goes_wrong_the_mesh_recovers(first):
     assert np.mean([each.ratio for each in results]) <= soak.MAX_RATIO
 
 
+@pytest.mark.slow
 def test_without_faults_the_simulator_gives_the_error_of_the_mesh():
     for seed in range(12):
         schedule = soak.draw(seed)

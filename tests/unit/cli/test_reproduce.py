@@ -19,7 +19,9 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_figure_1_on_what_is_there(here, capsys):
+@pytest.mark.slow
+def test_figure_1_on_what_is_there_and_a_second_time_from_the_store(here, capsys, monkeypatch):
+    """The second run computes nothing and overwrites nothing."""
     assert main(["reproduce", "figure-1", "--trials", "2"]) == 0
     out, err = capsys.readouterr()
     assert "weather is missing" in err
@@ -40,20 +42,16 @@ def test_figure_1_on_what_is_there(here, capsys):
         "figure-1-cv.png", "figure-1-cv.svg", "figure-1-mse.png", "figure-1-mse.svg",
     ]  # fmt: skip
 
-
-def test_a_second_run_computes_nothing_and_overwrites_nothing(here, capsys, monkeypatch):
-    assert main(["reproduce", "figure-1", "--trials", "2"]) == 0
-    capsys.readouterr()
     from domkl.experiments.reproduce.tasks.curves import Curves
 
     monkeypatch.setattr(Curves, "compute", lambda *_: pytest.fail("computed again"))
     assert main(["reproduce", "figure-1", "--trials", "2", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    first = json.loads(Path("domkl-out/reproduce-001/results.json").read_text())
-    assert printed["sections"] == first["sections"]
+    assert printed["sections"] == document["sections"]
     assert Path("domkl-out/reproduce-002/report.html").exists()
 
 
+@pytest.mark.slow
 def test_the_theorems_on_short_streams(here, monkeypatch, capsys):
     monkeypatch.setattr(assumption, "HORIZONS", (60, 120))
     monkeypatch.setattr(theorems, "PANELS", ())

@@ -1,0 +1,53 @@
+"""Compile what most tests call before the first one, shared out over the workers of pytest-xdist.
+
+On a fresh clone nothing is compiled. Left alone, every worker would compile the same functions at
+the same time. Here each worker claims the next case that nobody has, and all store their binaries
+in the one cache on disk. Where the sources are those of the last run there is nothing to do.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+
+import domkl
+from domkl.algorithms.registry import ALGORITHMS
+
+HOSTS = ({"cv": "exact"}, {"cv": "moments"}, {"cv": "exact", "interpreted": True})
+#: neighbors in this order share few binaries, so that workers that start together do not repeat
+CASES = [
+    (name, host, dtype) for name in ALGORITHMS for host in HOSTS for dtype in ("float64", "float32")
+]
+STAMP = "domkl/compiled"
+
+
+def sources():
+    """A digest of the package's source."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(domkl.__file__).parent.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def run_case(name, host, dtype):
+    algorithm = ALGORITHMS[name].make()
+    bank = domkl.gaussian_bank([1.0] if algorithm.single_kernel else [0.1, 1.0])
+    features = domkl.RandomFeatures.draw(bank, 2, 3, seed=0)
+    rng = np.random.default_rng(0)
+    X, y = rng.random((2, 3, 2)), rng.random((2, 3))
+    domkl.simulate(algorithm, X, y, domkl.Graph.path(3), features, dtype=dtype, **host)
+
+
+def warm_up(cache, folder):
+    """Run the cases that no other worker of this run has claimed in this folder."""
+    stamp = sources()
+    if cache.get(STAMP, None) == stamp:
+        return
+    for number, case in enumerate(CASES):
+        try:
+            os.close(os.open(folder / f"compiling-{number}", os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        run_case(*case)
+    cache.set(STAMP, stamp)
