@@ -12,7 +12,7 @@ from paper import Recorder, _functions, features
 
 
 def _sigmoid(a):
-    return 1 / (1 + math.exp(-a))
+    return 1 / (1 + math.exp(min(-a, 700.0)))
 
 
 def _logistic_minimiser(f, y, reach):
