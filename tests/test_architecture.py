@@ -1,6 +1,7 @@
-"""Layers, light import, no global randomness, exported names."""
+"""Layers, light import, no global randomness, exported names, short functions, tests for all."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 import domkl
 
 SOURCE = Path(domkl.__file__).parent
+TESTS = Path(__file__).parent
+README = TESTS / "README.md"
 LEVEL = {
     "errors": 0, "options": 0, "typing": 0, "rng": 0, "checks": 0, "storage": 0,
     "core": 1, "graphs": 1, "data": 1, "metrics": 1,
@@ -108,7 +111,49 @@ def test_no_global_randomness(path):
             assert node.attr in ("Generator", "default_rng"), ast.unparse(node)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_files_stay_readable(path):
-    limit = 150 if path.parent.name == "algorithms" and path.name != "base.py" else 300
-    assert len(path.read_text().splitlines()) <= limit
+def code_lines(function):
+    """Lines of a function's body that hold code: no docstring, comment or blank line."""
+    body = function.body
+    is_text = isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant)
+    nodes = (node for part in body[is_text:] for node in ast.walk(part))
+    return len({node.lineno for node in nodes if hasattr(node, "lineno")})
+
+
+def test_functions_stay_short():
+    """No function needs a screen of its own, and most of them are a few lines."""
+    lengths = {
+        f"{path.relative_to(SOURCE)}: {node.name}": code_lines(node)
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    assert [name for name, n in lengths.items() if n > 60] == []
+    ordered = sorted(lengths.values())
+    assert ordered[len(ordered) // 2] <= 5
+    assert ordered[9 * len(ordered) // 10] <= 15
+
+
+#: rows of tests/README.md that say where a module without a test file of its own name is tested
+ELSEWHERE = dict(re.findall(r"^\| `([\w/]+\.py)` \| (.+) \|$", README.read_text(), re.M))
+MODULES = {path.relative_to(SOURCE).as_posix() for path in FILES if path.name != "__init__.py"}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_every_module_has_tests(module):
+    """In tests/unit/<folder>/test_<name>.py, or where tests/README.md says."""
+    path = Path(module)
+    own = TESTS / "unit" / path.parent / f"test_{path.name}"
+    if own.exists():
+        assert module not in ELSEWHERE, f"tests/README.md: {module} has tests of its own by now"
+        return
+    assert module in ELSEWHERE, f"write {own}, or a row in tests/README.md that says where"
+    named = re.findall(r"`([^`]+)`", ELSEWHERE[module])
+    assert named
+    assert [name for name in named if not (TESTS / name).is_file()] == []
+
+
+def test_the_page_of_the_tests_names_what_is_there():
+    assert sorted(set(ELSEWHERE) - MODULES) == []
+    folders = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    listed = set(re.findall(r"^\| `(\w+)/` \|", README.read_text(), re.M))
+    assert listed == folders
