@@ -17,9 +17,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from domkl.sim.passes import stretch_of
 
 import domkl
-from domkl.sim.passes import stretch_of
 from domkl.sim.threads import available_cores
 
 P, M, D_IN, DEGREE = 17, 50, 5, 4

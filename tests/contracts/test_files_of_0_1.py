@@ -20,6 +20,10 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
+from domkl.mesh.node.journal import Journal
+from domkl.mesh.node.report import digest
+from domkl.mesh.node.segment import Entry
+from domkl.mesh.protocol.timing import Timing
 from mesh_node import made as made_node
 from mesh_node import until
 
@@ -29,13 +33,9 @@ from domkl.mesh.config.file import read_config, write_config
 from domkl.mesh.config.settings import Member
 from domkl.mesh.node import journal as journals
 from domkl.mesh.node.checkpoint import Checkpoints, next_epoch
-from domkl.mesh.node.journal import Journal
-from domkl.mesh.node.report import digest
-from domkl.mesh.node.segment import Entry
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
-from domkl.mesh.protocol.timing import Timing
 from domkl.mesh.protocol.wire import decode, encode
 from domkl.mesh.transports.base import Address
 from domkl.sim.sharded import simulate_sharded

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from domkl.core.admm import dual_step, primal_step
 from hypothesis import given
 from hypothesis import strategies as st
 
 import domkl
-from domkl.core.admm import dual_step, primal_step
 from domkl.core.hedge import hedge_weights, pass_messages
 
 LOSSES = [

@@ -138,6 +138,17 @@ class StampedCache(FunctionCache):
         save: Any = super().save_overload
         self._at(sig, lambda: save(sig, data))
 
+    def has(self, sig: Any, target_context: Any) -> bool:
+        """Whether there is a binary for this signature."""
+        index: Any = self._index_key
+        key = index(sig, target_context.codegen())
+
+        def look() -> bool:
+            file: Any = self._cache_file
+            return key in file._load_index()
+
+        return bool(self._at(sig, look))
+
     def _at(self, sig: Any, work: Callable[[], Any]) -> Any:
         """Do this with the file that belongs to the classes in a signature."""
         own = self._cache_file
@@ -161,6 +172,31 @@ class _TolerantIndex(IndexDataCacheFile):
             return load()
         except Exception:
             return {}
+
+
+#: seconds that may be lost by running interpreted before a host is compiled, which costs some more
+PATIENCE = 2.0
+_lost: dict[Any, float] = {}
+
+
+def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: float) -> bool:
+    """Whether to call a compiled function, if running interpreted would lose so many seconds.
+
+    It is where its binary is at hand or stored on disk, and where `PATIENCE` is used up by this
+    call and those before it. So a first small run does not wait for the compiler.
+    """
+    if not IS_COMPILING:
+        return True
+    typeof: Any = numba.typeof
+    kinds = tuple(typeof(argument) for argument in arguments)
+    if kinds in dispatcher.overloads:
+        return True
+    key = (dispatcher, kinds)
+    is_new = key not in _lost
+    _lost[key] = _lost.get(key, 0.0) + seconds
+    has = getattr(dispatcher._cache, "has", None)
+    is_stored = is_new and has is not None and has(kinds, dispatcher.targetctx)
+    return is_stored or _lost[key] >= PATIENCE
 
 
 #: classes of users whose instances are passed to compiled code, and the functions behind each

@@ -27,11 +27,12 @@ from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction
 from domkl.algorithms.law import function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
-from domkl.core.jit import sweep
+from domkl.core.jit import is_worth_compiling, sweep
 from domkl.sim.cells import Cell, Options, first_state, network_of
-from domkl.sim.compiled import Exchange, Map, exchange_of, map_of, merge_all
+from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all
 from domkl.sim.cv import Pairs, by_moments
 from domkl.sim.inputs import Stream
+from domkl.sim.interpreted import run_cell
 from domkl.sim.recorder import Records
 from domkl.sim.shared import link, map_rows
 from domkl.sim.threads import Team
@@ -56,6 +57,7 @@ LEAST_ROUNDS = 16  # of a stretch that is worth copying the kernels' state out a
 MOST_ROUNDS = 256
 PARTS = 8  # of the learners for each thread
 LEAST_PART = 64  # learners of a part, at a relative cost of 1
+SHARED = 2e-6  # seconds of a learner-step that a second core saves
 
 
 class Room(NamedTuple):
@@ -203,6 +205,9 @@ def play_network(
         measure = None if options.cv == "off" else _Measure(cell, algorithm, options, records)
         play = network.by_kernel if n_rounds > 1 else network.by_learner
         play = play if measure is None else network.in_two_passes
+        if not network.is_worth_compiling(stream):
+            run_cell(cell, algorithm, stream, options, after_rounds)
+            return
         for x, y in _stretches(stream, n_rounds, records):
             if measure is not None:
                 measure.update(x[0], network.total)
@@ -296,6 +301,19 @@ class _Network:
                 self._rooms.put(room)
 
         self._team.each(part, self._parts)
+
+    def is_worth_compiling(self, stream: Stream) -> bool:
+        """Whether this host is, or will pay for being, compiled."""
+        if stream.arrays is None or self.total is not None:
+            return True
+        x, y = stream.arrays
+        n_rounds, n_learners = y.shape
+        room = self._rooms.get()
+        self._rooms.put(room)
+        rest = (x[0], y[0], y[0], self._f[0], self._web, self._map, room, 0, 1)
+        given: Any = (self._state, self._rates, self._now, self._now, True, True, True, *rest)
+        per_round = LOST + SHARED * n_learners * self._algorithm.relative_cost
+        return is_worth_compiling(work, given, n_rounds * per_round)
 
     def by_learner(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run one round in one pass: x (1, K, d), y and y_hat (1, K)."""

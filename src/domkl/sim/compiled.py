@@ -15,15 +15,17 @@ from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction
 from domkl.algorithms.law import LAWS, function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.features import RandomFeatures
-from domkl.core.jit import compiled_as, generic, sweep
+from domkl.core.jit import compiled_as, generic, is_worth_compiling, sweep
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.inputs import Stream
+from domkl.sim.interpreted import run_cell
 from domkl.sim.recorder import Records
 from domkl.sim.shared import all_pairs, link, map_rows
 from domkl.sim.views import hear, total
 from domkl.typing import Array, Floats, Ints
 
 STRETCH = 20_000  # learner-steps between two reports, some 60 ms
+LOST = 40e-6  # seconds that an interpreted round takes longer
 
 
 class Map(NamedTuple):
@@ -182,8 +184,12 @@ def play_trial(
         # where CV is not measured its rows do not exist, and are not written: any will do
         names = Rows._fields if is_measured else ("predictions",) * 3
         recorded = Rows(*(records.rows(name, n) for name in names))
-        given = (*exchange, x, y, *features, *rooms, *recorded, component, is_measured)
-        play(cell.state, algorithm.compiled, *given)
+        tail = (x, y, *features, *rooms, *recorded, component, is_measured)
+        given: Any = (cell.state, algorithm.compiled, *exchange, *tail)
+        if start == 0 and not is_worth_compiling(play, given, n_rounds * LOST):
+            run_cell(cell, algorithm, stream, options, after_rounds)
+            return
+        play(*given)
         records.rows("targets", n)[:] = y
         records.end_rounds(n)
         after_rounds(n)

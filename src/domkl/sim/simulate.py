@@ -90,7 +90,8 @@ def simulate(
         Of the pairs of a sampled cv.
     interpreted : bool
         Call the algorithm's methods round by round even where compiled rounds would do: slower,
-        the same to the bit, and open to a debugger.
+        the same to the bit, and open to a debugger. Small runs are interpreted in any case until
+        they have lost some two seconds by it, unless compiled rounds are stored on disk already.
 
     Examples
     --------
