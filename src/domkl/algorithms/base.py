@@ -234,7 +234,7 @@ class CompiledAlgorithm(Algorithm):
         """Predict every learner's label."""
         shape = inputs.energy.shape
         prediction = Prediction(np.empty(shape[0]), np.empty(shape))
-        self.law.predict(state, self.compiled, inputs, prediction)
+        self.law.call("predict", state, self.compiled, inputs, prediction)
         return prediction
 
     def local_step(
@@ -242,17 +242,18 @@ class CompiledAlgorithm(Algorithm):
     ) -> tuple[Any, Any]:
         """Learn from one labelled sample each; give the state and what neighbors should hear."""
         message = self.message(state)
-        self.law.local_step(state, self.compiled, inputs, y, prediction, net, message)
+        given = (inputs, y, prediction, net, message)
+        self.law.call("local_step", state, self.compiled, *given)
         return state, message
 
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
         """Take in what was heard."""
-        self.law.merge(state, self.compiled, heard, net)
+        self.law.call("merge", state, self.compiled, heard, net)
         return state
 
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where the law has them."""
-        return None if self.law.function is None else Function(*self.law.function(state))
+        return None if self.law.function is None else Function(*self.law.call("function", state))
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -6,8 +6,11 @@ compiles the host, and by Python where the compiler is switched off. So hosts na
 a user's law runs in the same hosts as the package's own.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from numba.core.errors import NumbaError
 
 from domkl.core.exchange import Delivery
 from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, sweep
@@ -82,9 +85,32 @@ class Law:
         self.predict, self.local_step = _compiled(predict), _compiled(local_step)
         self.merge = _compiled(merge)
         self.function = None if function is None else _compiled(function)
+        self.is_compiled = IS_COMPILING  # False once Numba has refused one of the functions
         LAWS[state] = MESSAGES[message] = self
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)
         FOREIGN[state] = FOREIGN[message] = parts
+
+    def call(self, name: str, *given: Any) -> Any:
+        """Call one of the functions; where Numba cannot compile a user's, call all as Python."""
+        try:
+            return getattr(self, name)(*given)
+        except NumbaError as error:
+            if self.state.__module__.startswith("domkl."):
+                raise
+            self._give_up(name, error)
+            return getattr(self, name)(*given)
+
+    def _give_up(self, name: str, error: Exception) -> None:
+        said = " ".join(str(error).split())
+        place = f"{self.state.__module__}.{self.state.__qualname__}"
+        warnings.warn(
+            f"{name} of the law of {place} cannot be compiled and runs interpreted: {said[:300]}",
+            stacklevel=2,
+        )
+        for each in ("predict", "local_step", "merge", "function"):
+            function = getattr(self, each)
+            setattr(self, each, getattr(function, "py_func", function))
+        self.is_compiled = False
 
 
 def _compiled(function: Any) -> Any:

@@ -141,6 +141,18 @@ def rows_of(values: Array) -> Array:
     return values.reshape(len(values), int(np.prod(values.shape[1:])))
 
 
+@sweep
+def is_within(values: Array, limit: float) -> bool:
+    """Whether every number of a 1-D array is finite and at most ``limit`` in size.
+
+    Hosts ask this of numbers that come from elsewhere.
+    """
+    for i in range(len(values)):  # noqa: SIM110  Numba knows no all()
+        if not -limit <= values[i] <= limit:  # true of NaN, too
+            return False
+    return True
+
+
 # Prefetching: a neighbor's row stands anywhere in memory. The processor foresees what follows in
 # memory and nothing else, so in a large network each such row costs a wait of some hundred
 # nanoseconds, unless it is asked for while the learner before is at work.

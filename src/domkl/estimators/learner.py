@@ -24,6 +24,7 @@ from domkl.estimators.scaling import INPUT_WIDTH, TARGET_WIDTH, FirstSamples, St
 from domkl.graphs.graph import Graph
 from domkl.sim.cells import Cell, Network, first_state
 from domkl.sim.inputs import as_trials, check_algorithm
+from domkl.sim.interpreted import learn
 from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats
@@ -84,14 +85,10 @@ class Runner:
         if len(y) > 1:
             state = copied(state)
         for t, row in enumerate(self._inputs(x)):
-            state = self._round(state, row, y[t : t + 1])
+            prediction = self.algorithm.predict(state, row)
+            given = (row, y[t : t + 1], prediction, self._network)
+            state = learn(self.algorithm, state, *given)
         return state
-
-    def _round(self, state: Any, row: Inputs, y: Floats) -> Any:
-        algorithm, network = self.algorithm, self._network
-        prediction = algorithm.predict(state, row)
-        state, message = algorithm.local_step(state, row, y, prediction, network.net)
-        return algorithm.merge(state, network.deliver(algorithm, message), network.net)
 
     def _inputs(self, x: Floats) -> Iterator[Inputs]:
         """The inputs of each row, for one learner; valid until the next is made."""

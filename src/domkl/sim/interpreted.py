@@ -57,7 +57,7 @@ def run_cell(
         records.row("targets")[:] = y
         records.end_rounds()
         state = learn(algorithm, state, inputs, y, prediction, network)
-        after_rounds(1)
+        after_rounds(n_trials)
     cell.state, cell.records = state, records
     if options.cv == "sampled":
         cell.sampled_mean, cell.sampled_variance = disagreement.pairs.sampled()

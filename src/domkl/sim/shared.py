@@ -14,7 +14,7 @@ from llvmlite import binding
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.core.ccallback import CFunc
 
-from domkl.core.exchange import Wires, deliver, totals_of
+from domkl.core.exchange import Wires, deliver, rows_of, totals_of
 from domkl.core.features import fourier_features, linear_features
 from domkl.core.jit import FUSED, IS_COMPILING, STAMP, StampedCache, compiled_as
 from domkl.sim.cv import pair_gaps
@@ -168,9 +168,8 @@ def hear_field(
 ) -> None:
     """Write what learners low..high − 1 hear of one field of the message: (n, …), (N, …)."""
     n = wires.indptr[high] - wires.indptr[low] if how == 3 else high - low  # 3 is "edge"
-    out, values = heard[:n].reshape(n, -1), said.reshape(len(said), -1)
-    own, sums = values[low:high], totals.reshape(len(totals), -1)
-    deliver(how, out, values, own, sums, wires, low)
+    values = rows_of(said)
+    deliver(how, rows_of(heard[:n]), values, values[low:high], rows_of(totals), wires, low)
 
 
 @compiled_as(hear_field)
@@ -196,7 +195,7 @@ def _hear_field(
 def total_field(totals: Array, said: Array, part: int, n_parts: int) -> None:
     """Sum a field over the learners of each trial: one part of its columns."""
     if len(totals):
-        out, values = totals.reshape(len(totals), -1), said.reshape(len(said), -1)
+        out, values = rows_of(totals), rows_of(said)
         start, stop = (values.shape[1] * p // n_parts for p in (part, part + 1))
         totals_of(out, values, len(said) // len(totals), start, stop)
 

@@ -5,18 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from domkl import checks
-from domkl.algorithms.base import Algorithm
+from domkl.algorithms.base import Algorithm, Inputs
 from domkl.core.features import RandomFeatures
+from domkl.core.jit import IS_COMPILING
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.sim.blocked import is_separable, play_network
-from domkl.sim.cells import Cell, Options, first_state
+from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import play_trial
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
-from domkl.sim.interpreted import run_cell
+from domkl.sim.interpreted import learn, run_cell
 from domkl.sim.result import Run, collect, single, split_state
 from domkl.sim.threads import available_cores, run_all
 from domkl.typing import Real
@@ -118,15 +119,10 @@ def simulate(
     if state is not None:
         _resume(cells, algorithm, state, options, reuse_state)
 
-    def job(cell: Cell, after_rounds: Callable[[int], None]) -> None:
-        def report(n: int) -> None:
-            after_rounds(n * len(cell.graphs))
-
-        play(cell, algorithm, stream, options, report)
-
     n_rounds = stream.n_rounds
     total = None if n_rounds is None else n_rounds * len(trials.graphs)
-    run_all(job, cells, threads, total, progress, is_inline=stream.arrays is None)
+    given = (algorithm, stream, options)
+    run_all(play, cells, given, threads, total, progress, is_inline=stream.arrays is None)
     if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
     run = collect(cells, algorithm, options)
@@ -160,12 +156,29 @@ def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options
     is_measured = options.cv != "off"
     if law is None or {"gaps", "deviation"} & set(options.kept):
         return run_cell
+    if not is_compilable(algorithm, trials.maps[0], options.dtype):
+        return run_cell
     if (stream.arrays is None and len(trials.graphs) > 1) or (is_measured and law.function is None):
         return run_cell
     is_small = not is_separable(algorithm) and n_learners * algorithm.relative_cost <= PLAYED_UP_TO
     if options.cv == "exact" or (not is_measured and is_small):
         return run_cell if stream.arrays is None else play_trial
     return play_network
+
+
+def is_compilable(algorithm: Algorithm, features: RandomFeatures, dtype: DTypeLike) -> bool:
+    """Whether Numba takes the law: a user's is tried on one learner and one sample."""
+    law: Any = algorithm.law
+    if law.state.__module__.startswith("domkl.") or not law.is_compiled:
+        return bool(law.is_compiled or not IS_COMPILING)
+    smallest = Cell([Graph.empty(1)], [features])
+    network, state = network_of(smallest, algorithm), first_state(smallest, algorithm, dtype)
+    z, energy = features.empty(1, 1, dtype)
+    inputs = Inputs(np.zeros((1, features.n_inputs)), z[0], energy[0])
+    prediction = algorithm.predict(state, inputs)
+    learn(algorithm, state, inputs, np.ones(1), prediction, network)
+    algorithm.function(state)
+    return bool(law.is_compiled)
 
 
 def _n_cells(

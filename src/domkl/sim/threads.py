@@ -49,15 +49,16 @@ class _Counter:
 
 
 def run_all(
-    job: Callable[[Any, Callable[[int], None]], None],
+    job: Callable[..., None],
     cells: list[Any],
+    given: tuple[Any, ...],
     threads: int,
     total: int | None,
     progress: Callable[[int, int | None], None] | None,
     *,
     is_inline: bool,
 ) -> None:
-    """Call job(cell, after_rounds) for every cell, on this many threads.
+    """Call job(cell, *given, after_rounds) for every cell, on this many threads.
 
     ``progress`` is called on the caller's thread. An error in a job, or Ctrl-C, ends all. Jobs run
     on the caller's thread only if ``is_inline``, as an iterator that the caller gave may demand:
@@ -67,17 +68,18 @@ def run_all(
     if is_inline:
         counter = _Counter(report)
         for cell in cells:
-            job(cell, counter.add)
+            job(cell, *given, counter.add)
     else:
         counter = _Counter(None)
-        _run_threads(job, cells, min(threads, len(cells)), counter, report)
+        _run_threads(job, cells, given, min(threads, len(cells)), counter, report)
     if report is not None:
         report(counter.done)
 
 
 def _run_threads(
-    job: Callable[[Any, Callable[[int], None]], None],
+    job: Callable[..., None],
     cells: list[Any],
+    given: tuple[Any, ...],
     threads: int,
     counter: _Counter,
     report: Callable[[int], None] | None,
@@ -90,7 +92,7 @@ def _run_threads(
     def work() -> None:
         try:
             while True:
-                job(todo.get_nowait(), counter.add)
+                job(todo.get_nowait(), *given, counter.add)
         except Empty:
             done.put(None)
         except BaseException as error:

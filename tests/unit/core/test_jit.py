@@ -52,12 +52,126 @@ def test_the_digest_sees_names_and_contents(tmp_path):
     assert len({first, second, jit.source_digest(tmp_path)}) == 3
 
 
-def test_every_primitive_carries_the_stamp():
-    from domkl.core import admm, laws, rounds
+def test_the_digest_sees_folders_in_folders(tmp_path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "a.py").write_text("1")
+    first = jit.source_digest(tmp_path)
+    (tmp_path / "inner" / "a.py").rename(tmp_path / "a.py")
+    assert jit.source_digest(tmp_path) != first
 
-    stamp = jit.source_digest(Path(jit.__file__).parent)
-    for function in (admm.primal_step, laws.consensus_local, rounds.play):
+
+def test_every_primitive_carries_the_stamp_of_all_compiled_folders():
+    from domkl.algorithms import admm
+    from domkl.core import hedge
+    from domkl.sim import compiled
+
+    package = Path(jit.__file__).parents[1]
+    stamp = jit.source_digest(*(package / name for name in ("core", "algorithms", "sim")))
+    for function in (hedge.hedge_weights, admm.local_step, compiled.play):
         assert function._cache._cache_file._source_stamp == stamp
+
+
+def test_no_compiled_function_stands_outside_of_the_digested_folders():
+    package = Path(jit.__file__).parents[1]
+    for path in package.rglob("*.py"):
+        if "core.jit import" in path.read_text():
+            names = path.read_text().split("core.jit import", 1)[1].split("\n", 1)[0]
+            if {"row", "sweep", "scalar", "reduction"} & set(names.replace(",", " ").split()):
+                assert path.relative_to(package).parts[0] in jit.COMPILED, path
+
+
+OWN = """
+from dataclasses import dataclass
+from typing import NamedTuple
+import numpy as np
+import domkl
+from helper import RATE, scaled
+
+
+class State(NamedTuple):
+    theta: np.ndarray
+
+
+class Message(NamedTuple):
+    theta: np.ndarray
+
+
+def predict(state, params, inputs, prediction):
+    for k in range(len(state.theta)):
+        prediction.y_hat[k] = scaled({})
+
+
+def local_step(state, params, inputs, y, prediction, net, message):
+    for k in range(len(y)):
+        message.theta[k] = state.theta[k]
+
+
+def merge(state, params, heard, net):
+    for k in range(len(state.theta)):
+        state.theta[k] = heard.theta[k]
+
+
+@dataclass(frozen=True)
+class Constant(domkl.CompiledAlgorithm):
+    law = domkl.Law(State, Message, predict, local_step, merge, exchange={{"theta": "sum"}})
+
+    def init(self, sizes):
+        return State(np.zeros(sizes.theta))
+"""
+HELPER = "import numba\n\nRATE = {}\n\n@numba.njit\ndef scaled(a):\n    return {} * a * RATE\n"
+USE = """
+import numpy as np, domkl, own
+from domkl.core import jit
+from domkl.sim import compiled
+jit.PATIENCE = 0.0
+X, y = np.ones((3, 2, 1)), np.ones((3, 2))
+features = domkl.RandomFeatures(np.ones((1, 2, 1)))
+run = domkl.simulate(own.Constant(), X, y, domkl.Graph.ring(2), features, cv="off")
+print(run.predictions[0, 0], sum(compiled.play.stats.cache_hits.values()))
+"""
+
+
+@pytest.mark.slow
+def test_a_users_law_is_stored_and_never_stale(tmp_path):
+    """Stored once; compiled anew when its file, a function it calls or a constant there changes."""
+
+    def predicted():
+        run = [sys.executable, "-c", USE]
+        out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        return tuple(float(word) for word in out.split())
+
+    (tmp_path / "own.py").write_text(OWN.format("1.0"))
+    (tmp_path / "helper.py").write_text(HELPER.format("1.0", "2"))
+    assert predicted() == (2.0, 0)
+    assert predicted() == (2.0, 1)
+    (tmp_path / "own.py").write_text(OWN.format("3.0"))
+    assert predicted() == (6.0, 0)
+    (tmp_path / "helper.py").write_text(HELPER.format("1.0", "5"))
+    assert predicted() == (15.0, 0)
+    (tmp_path / "helper.py").write_text(HELPER.format("7.0", "5"))
+    assert predicted() == (105.0, 0)
+    assert predicted() == (105.0, 1)
+    run = [sys.executable, "-c", SMALL_RUN]  # elsewhere, where the user's module is not found
+    subprocess.run(run, check=True, capture_output=True)
+
+
+def test_an_index_that_cannot_be_read_counts_as_empty(tmp_path):
+    index = jit._TolerantIndex(str(tmp_path), "some", "stamp")
+    (tmp_path / "some.nbi").write_bytes(b"no pickle at all")
+    assert index.load("key") is None
+
+
+def test_small_work_is_not_compiled_until_patience_is_used_up(monkeypatch):
+    @jit.scalar
+    def twice(a):
+        return 2 * a
+
+    monkeypatch.setattr(jit, "PATIENCE", 1.0)
+    assert not jit.is_worth_compiling(twice, (1.0,), 0.6)
+    assert jit.is_worth_compiling(twice, (1.0,), 0.6)
+    assert not jit.is_worth_compiling(twice, (1,), 0.6)  # another type
+    twice(1)
+    assert jit.is_worth_compiling(twice, (1,), 0.0)
 
 
 SMALL_RUN = """
@@ -86,11 +200,8 @@ def test_it_runs_without_the_compiler_too():
 
 
 def test_where_nothing_can_be_stored_functions_are_compiled_anew(monkeypatch):
-    def no_folder(function):
+    def no_folder(function, stamp):
         raise RuntimeError("cannot cache function: no locator available")
 
-    def njit(cache=False, **options):
-        return no_folder if cache else lambda function: ("compiled", function)
-
-    monkeypatch.setattr(jit.numba, "njit", njit)
-    assert jit.row(len) == ("compiled", len)
+    monkeypatch.setattr(jit, "StampedCache", no_folder)
+    assert jit.scalar(lambda a: a + 1)(1) == 2

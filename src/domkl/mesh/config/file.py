@@ -11,7 +11,7 @@ from typing import Any
 from domkl import storage
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.registry import find
-from domkl.core.losses import Absolute, Huber, Logistic, Loss, Pinball, Squared
+from domkl.core.losses import Loss, find_loss
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.settings import Member, MeshConfig, checked
 from domkl.mesh.config.text import as_text
@@ -21,9 +21,6 @@ from domkl.mesh.transports.base import Address
 
 __all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]
 
-_LOSSES: dict[str, type] = {
-    each.__name__.lower(): each for each in (Squared, Huber, Absolute, Pinball, Logistic)
-}
 _KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
           list: "a list", dict: "a table"}  # fmt: skip
 _TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "outside", "lags",
@@ -157,9 +154,7 @@ def _loss(value: Any) -> Loss:
     key = "model.parameters.loss"
     table = value if isinstance(value, dict) else {"name": value}
     name = table.get("name")
-    if not isinstance(name, str) or name not in _LOSSES:
-        raise ParameterError(f"{key} must be one of {', '.join(_LOSSES)}, got {name!r}")
-    kind: Any = _LOSSES[name]
+    kind: Any = checked("model.parameters", find_loss, name)
     _check_keys(f"{key}.", table, ("name", *(each.name for each in fields(kind))), f" of {name}")
     shapes = {k: _typed(f"{key}.{k}", v, float) for k, v in table.items() if k != "name"}
     made: Loss = checked(key, lambda given: kind(**given), shapes)

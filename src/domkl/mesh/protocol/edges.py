@@ -28,7 +28,7 @@ import numpy as np
 
 from domkl.errors import WireError
 from domkl.mesh.protocol.events import Alarm, Effect, Send, Timing
-from domkl.mesh.protocol.measures import EdgeMeasures, Measures
+from domkl.mesh.protocol.learner import EdgeMeasures, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import (
     OPEN,

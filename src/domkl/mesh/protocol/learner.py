@@ -1,10 +1,13 @@
-"""One learner: the algorithm's state, and what was heard from each neighbor.
+"""One learner: the algorithm's state, what was heard from each neighbor, and what is measured.
 
 It calls the algorithm as the simulator does, in the same order: predict, local_step, the sums over
 neighbors of core/exchange.py, merge. Without faults both agree to the bit.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as attribute
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,6 @@ import numpy as np
 from domkl.algorithms.base import Inputs, Net, Prediction, Sizes
 from domkl.core.exchange import Wires, delivered
 from domkl.core.features import FeatureStack
-from domkl.core.hedge import blend
 from domkl.errors import DataError
 from domkl.graphs.graph import metropolis_weights
 from domkl.mesh.protocol.model import Model
@@ -39,7 +41,6 @@ class LocalLearner:
         self._heard: dict[str, Array] = {}  # last merged values by field, one row per neighbor
         self._stack = FeatureStack([model.features])
         self._features = model.features.empty(1, 1, model.dtype)  # buffers of z and its energy
-        self._blend = np.empty_like(self._features[0][0])
 
     def first_state(self) -> Any:
         """Return the state before the first sample, without neighbors."""
@@ -97,8 +98,8 @@ class LocalLearner:
         theta, function = self._heard.get("theta"), self.model.algorithm.function(self.state)
         if theta is None or not len(theta) or function is None:
             return None
-        blend(self._blend, inputs.z, function.weights)
-        theirs = theta.reshape(len(theta), -1) @ self._blend.ravel()
+        weighted = inputs.z * function.weights[:, :, None].astype(inputs.z.dtype)
+        theirs = theta.reshape(len(theta), -1) @ weighted.ravel()
         apart = theirs - y_hat
         return float(apart @ apart) / len(apart)
 
@@ -190,3 +191,102 @@ def _by_edge(field: str, own: Array, heard: Sequence[Offer | None]) -> Array:
         if offer is not None:
             rows[i] = offer.fields[field][0]
     return rows
+
+
+@dataclass
+class Mean:
+    """A running mean."""
+
+    n: int = 0
+    total: float = 0.0
+
+    def add(self, value: float) -> None:
+        """Include a value."""
+        self.n += 1
+        self.total += value
+
+    @property
+    def value(self) -> float | None:
+        """The mean; None before the first value."""
+        return self.total / self.n if self.n else None
+
+
+@dataclass
+class EdgeMeasures:
+    """Measures of the edge to one neighbor, since this process started."""
+
+    is_open: bool = False
+    epoch: tuple[int, int] = (0, 0)  # own number, the neighbor's
+    n_exchanged: int = 0  # completed exchanges, in all epochs
+    n_asked: int = 0  # requests for an offer that had not come
+    n_epochs: int = 0  # times that the edge was opened
+    last_heard: float | None = None  # time, by the clock that `Protocol.handle` is given
+
+
+@dataclass
+class Measures:
+    """Measures of a learner, in scaled units.
+
+    Checkpoints keep them, except for ``refused`` and ``edges``, which begin with the process.
+    """
+
+    errors: Mean = attribute(default_factory=Mean)  # squared, of the predictions
+    errors_alone: Mean = attribute(default_factory=Mean)  # of the same learner without neighbors
+    errors_last_value: Mean = attribute(default_factory=Mean)  # of predicting the previous label
+    gaps: Mean = attribute(default_factory=Mean)  # squared distances to the neighbors' predictions
+    n_rounds: int = 0  # steps, with and without a sample
+    n_waited: int = 0  # rounds that ended by time-out
+    n_idle: int = 0  # steps without a sample
+    refused: Counter[tuple[str, str]] = attribute(default_factory=Counter)  # by (peer, reason)
+    edges: dict[str, EdgeMeasures] = attribute(default_factory=dict)  # by neighbor
+    last_label: float = 0.0
+
+    def judge(self, y: float, y_hat: float, gap: float | None) -> None:
+        """Record a prediction of a label, and its squared distance to the neighbors' ones."""
+        self.errors.add((y_hat - y) ** 2)
+        self.errors_last_value.add((self.last_label - y) ** 2)
+        self.last_label = y
+        if gap is not None:
+            self.gaps.add(gap)
+
+    @property
+    def n_learned(self) -> int:
+        """Number of samples learned."""
+        return self.errors.n
+
+    @property
+    def mse(self) -> float | None:
+        """Mean squared error of the predictions made before each label was seen."""
+        return self.errors.value
+
+    @property
+    def mse_alone(self) -> float | None:
+        """The same of a learner without neighbors; None if it is not measured."""
+        return self.errors_alone.value
+
+    @property
+    def mse_last_value(self) -> float | None:
+        """The same of predicting the previous label."""
+        return self.errors_last_value.value
+
+    @property
+    def neighbor_gap(self) -> float | None:
+        """Mean squared distance between own and neighbors' predictions, with our kernel weights."""
+        return self.gaps.value
+
+    def saved(self) -> dict[str, list[float]]:
+        """Return what a checkpoint keeps, ready for JSON."""
+        means = {name: [mean.n, mean.total] for name, mean in self._means().items()}
+        counts: list[float] = [self.n_rounds, self.n_waited, self.n_idle]
+        return {**means, "counts": counts, "last": [self.last_label]}
+
+    def restore(self, saved: dict[str, list[float]]) -> None:
+        """Continue from what `saved` returned."""
+        for name, mean in self._means().items():
+            mean.n, mean.total = int(saved[name][0]), float(saved[name][1])
+        self.last_label = float(saved["last"][0])
+        self.n_rounds, self.n_waited, self.n_idle = (int(n) for n in saved["counts"])
+
+    def _means(self) -> dict[str, Mean]:
+        names = "errors", "errors_alone", "errors_last_value", "gaps"
+        return {name: getattr(self, name) for name in names}

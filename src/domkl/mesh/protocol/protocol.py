@@ -29,8 +29,7 @@ from domkl.errors import DataError
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
-from domkl.mesh.protocol.learner import LocalLearner
-from domkl.mesh.protocol.measures import Measures
+from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer
 from domkl.storage import Parts

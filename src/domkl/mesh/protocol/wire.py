@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl.algorithms.base import Algorithm
-from domkl.core.bounds import is_within
+from domkl.core.exchange import is_within
 from domkl.errors import WireError
 from domkl.typing import Array
 

@@ -21,8 +21,7 @@ from domkl.mesh.protocol.events import (
     Tick,
     Timing,
 )
-from domkl.mesh.protocol.learner import LocalLearner
-from domkl.mesh.protocol.measures import Measures
+from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.wire import Frame, Kind, Offer, decode, encode
 
 # one edge
