@@ -4,6 +4,9 @@ tests/data/v0.1 holds files of 0.1 and, as JSON, what 0.1 said of them; write.py
 they were made. On the machine that wrote them numbers are compared to the bit. Elsewhere sums are
 rounded in another order (vector registers are wider or narrower): there 1e-9 is enough, and 1e-5
 where the state is float32.
+
+One number is meant to differ in its last digits: since 0.2 DOMKRLS computes a mixture of θ and φ as
+(1 − share) θ + share φ, where 0.1 had θ + share (φ − θ). A network of it is compared as elsewhere.
 """
 
 import asyncio
@@ -62,12 +65,12 @@ def machine():
 IS_WRITER = json.loads((FOLDER / "machine.json").read_text()) == machine()
 
 
-def same(found, expected, tolerance=1e-9):
+def same(found, expected, tolerance=1e-9, *, is_exact=IS_WRITER):
     """Equal to the bit on the machine that wrote the files, and nearly so elsewhere."""
     found, expected = np.asarray(found), np.asarray(expected)
     if not found.size:  # JSON does not keep the other axes
         assert not expected.size
-    elif IS_WRITER:
+    elif is_exact:
         np.testing.assert_array_equal(found, expected)
     else:
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
@@ -204,12 +207,13 @@ def test_a_run_goes_on_from_its_state(name, interpreted):
     with np.load(FOLDER / "states" / f"{name}.npz") as stored:
         state = type(template)(**stored)
     run = domkl.simulate(algorithm, X[8:], y[8:], **given, state=state)
-    tolerance = 1e-5 if dtype == "float32" else 1e-9
-    same(run.predictions, STATES[name]["predictions"], tolerance)
-    same(run.cv, STATES[name]["cv"], tolerance)
+    how = {"is_exact": IS_WRITER and not name.startswith("domkrls")}
+    how["tolerance"] = 1e-5 if dtype == "float32" else 1e-9
+    same(run.predictions, STATES[name]["predictions"], **how)
+    same(run.cv, STATES[name]["cv"], **how)
     assert list(run.state._fields) == list(STATES[name]["state"])
     for field, values in STATES[name]["state"].items():
-        same(getattr(run.state, field), values, tolerance)
+        same(getattr(run.state, field), values, **how)
 
 
 @pytest.mark.parametrize("name", said("mpi"))
@@ -225,7 +229,7 @@ def test_ranks_go_on_from_their_folder(name, tmp_path):
     )  # fmt: skip
     assert done[0] == 9  # not from the beginning
     for curve, values in said("mpi")[name].items():
-        same(getattr(run, curve), values)
+        same(getattr(run, curve), values, is_exact=IS_WRITER and name != "domkrls")
     assert [path.name for path in (tmp_path / name).iterdir()] == ["rank0of1-12.npz"]
     with (
         np.load(tmp_path / name / "rank0of1-12.npz") as new,
