@@ -23,10 +23,6 @@ import numba
 import numpy as np
 import pandas as pd
 import pytest
-from domkl.mesh.node.journal import Journal
-from domkl.mesh.node.report import digest
-from domkl.mesh.node.segment import Entry
-from domkl.mesh.protocol.timing import Timing
 from mesh_node import made as made_node
 from mesh_node import until
 
@@ -34,9 +30,11 @@ import domkl
 from domkl.estimators import river, sklearn
 from domkl.mesh.config.file import read_config, write_config
 from domkl.mesh.config.settings import Member
-from domkl.mesh.node import journal as journals
+from domkl.mesh.node import wal
 from domkl.mesh.node.checkpoint import Checkpoints, next_epoch
+from domkl.mesh.node.telemetry import digest
 from domkl.mesh.protocol import events
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.protocol.wire import decode, encode
@@ -312,7 +310,7 @@ def test_a_node_finds_its_journal_checkpoints_and_epoch(node_folder):
     assert not checkpoints.damaged
     assert saved.state.header["learned"] == expected["saved"]
     assert saved.position == expected["position"]
-    journal = Journal(data / "journal", len(expected["entries"][0][0]))
+    journal = wal.WriteAheadLog(data / "journal", len(expected["entries"][0][0]))
     assert (journal.last, journal.ids) == (expected["last"], expected["ids"])
     assert {**saved.rows, **journal.rows} == expected["rows"]
     found = [(number, values.tolist()) for number, values in journal.after(0)]
@@ -325,9 +323,9 @@ def test_a_node_finds_its_journal_checkpoints_and_epoch(node_folder):
 def test_journals_and_checkpoints_are_written_as_before(node_folder, tmp_path, monkeypatch):
     expected = NODES[node_folder.name]
     monkeypatch.setattr(secrets, "randbits", lambda bits: SALT)
-    monkeypatch.setattr(journals, "SEGMENT", SEGMENT)
-    entries = [Entry(np.array(values), id, is_row) for values, id, is_row in expected["entries"]]
-    journal = Journal(tmp_path / "journal", len(entries[0].values))
+    monkeypatch.setattr(wal, "SEGMENT", SEGMENT)
+    entries = [wal.Entry(np.array(values), *rest) for values, *rest in expected["entries"]]
+    journal = wal.WriteAheadLog(tmp_path / "journal", len(entries[0].values))
     for frame in np.split(np.arange(len(entries)), [1, 2, 5, 6, 9, 10, 13, 14, 17]):
         journal.append([entries[k] for k in frame])
     journal.close()
