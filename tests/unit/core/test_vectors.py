@@ -1,0 +1,80 @@
+"""Inner loops against NumPy, in both types, and the two that must be exact."""
+
+import numpy as np
+import pytest
+
+from domkl.core import vectors
+
+A, B, C, D = np.random.default_rng(0).normal(size=(4, 37))
+
+
+@pytest.fixture(params=["float64", "float32"])
+def rows(request):
+    """Four rows, room for a result, and a factor, of one type."""
+    made = [row.astype(request.param) for row in (A, B, C, D)]
+    return *made, np.full(37, 9.0, request.param), made[0].dtype.type(0.3)
+
+
+def near(found, expected):
+    tolerance = 1e-12 if np.asarray(found).dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_products(rows):
+    a, b, c, d, _, _ = rows
+    near(vectors.dot(a, b), A @ B)
+    near(np.array(vectors.dot_block(a, b, c, d), a.dtype), [A @ C, A @ D, B @ C, B @ D])
+
+
+def test_what_is_written_replaces_what_was_there(rows):
+    a, b, _, _, out, factor = rows
+    for function, arguments, expected in (
+        (vectors.cleared, (), 0 * A),
+        (vectors.copied, (a,), A),
+        (vectors.scaled, (a, factor), 0.3 * A),
+        (vectors.shifted, (a, b, factor), A + 0.3 * B),
+        (vectors.difference, (a, b), A - B),
+        (vectors.mixture, (a, b, factor), 0.7 * A + 0.3 * B),
+    ):
+        out[:] = 9.0
+        function(out, *arguments)
+        near(out, expected)
+
+
+def test_what_is_added_comes_on_top(rows):
+    a, b, _, _, out, factor = rows
+    for function, arguments, expected in (
+        (vectors.added, (a,), A),
+        (vectors.added_difference, (a, b), A - B),
+        (vectors.added_share, (a, b, factor), 0.3 * (A - B)),
+    ):
+        out[:] = 9.0
+        function(out, *arguments)
+        near(out, 9.0 + expected)
+
+
+def test_full_trust_in_one_of_two_gives_that_one_to_the_bit(rows):
+    """However large the other is: a + share (b - a) would lose b beside it."""
+    a, b, _, _, out, factor = rows
+    huge = (1e20 * a).astype(a.dtype)
+    vectors.mixture(out, huge, b, factor.dtype.type(1))
+    np.testing.assert_array_equal(out, b)
+    vectors.mixture(out, b, huge, factor.dtype.type(0))
+    np.testing.assert_array_equal(out, b)
+
+
+def test_a_step_of_biermans_update(rows):
+    """The column loses a share of the gain, and the gain takes in the column as it was."""
+    a, b, _, _, _, factor = rows
+    column, gain = a.copy(), b.copy()
+    vectors.bierman_column(column, gain, factor, factor.dtype.type(2))
+    near(column, A - 0.3 * B)
+    near(gain, B + 2 * A)
+
+
+def test_lines_are_a_view():
+    values = np.arange(24.0).reshape(2, 3, 4)
+    lines = vectors.lines(values)
+    assert lines.shape == (2, 12)
+    lines[1, 0] = -1.0
+    assert values[1, 0, 0] == -1.0
