@@ -86,8 +86,8 @@ class Runner:
             state = copied(state)
         for t, row in enumerate(self._inputs(x)):
             prediction = self.algorithm.predict(state, row)
-            given = (row, y[t : t + 1], prediction, self._network)
-            state = learn(self.algorithm, state, *given)
+            label = y[t : t + 1]
+            state = learn(self.algorithm, state, row, label, prediction, self._network)
         return state
 
     def _inputs(self, x: Floats) -> Iterator[Inputs]:

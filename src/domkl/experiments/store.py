@@ -23,6 +23,7 @@ import numpy as np
 import domkl
 from domkl import storage
 from domkl.algorithms.base import Algorithm
+from domkl.core.jit import source_digest
 from domkl.errors import ParameterError
 
 #: what a calculation gives: names and arrays
@@ -43,19 +44,14 @@ def code_digest() -> str:
 
 def package_digest(root: Path) -> str:
     """Digest of the names and contents of all Python files, except in `NOT_DIGESTED`."""
-    found = sorted(path.relative_to(root) for path in root.rglob("*.py"))
-    digest = hashlib.sha256()
-    for path in found:
-        if path.parts[0] not in NOT_DIGESTED:
-            digest.update(path.as_posix().encode() + b"\0" + (root / path).read_bytes() + b"\0")
-    return digest.hexdigest()
+    places = (path for path in sorted(root.iterdir()) if path.name not in NOT_DIGESTED)
+    return source_digest(*(path for path in places if path.is_dir() or path.suffix == ".py"))
 
 
 def algorithm_digest(algorithm: Algorithm) -> str:
     """Digest of an algorithm: its class and parameters, and the user's files that define them."""
-    parts = [_description(algorithm)]
-    parts += [hashlib.sha256(path.read_bytes()).hexdigest() for path in _users_files(algorithm)]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    words = _description(algorithm) + source_digest(*_users_files(algorithm))
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def _description(algorithm: Algorithm) -> str:
