@@ -32,6 +32,7 @@ soak: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py
+	$(BIN)/python benchmarks/bench_own.py
 	$(BIN)/python benchmarks/bench_scaling.py
 	$(BIN)/python benchmarks/bench_mpi.py
 	$(BIN)/python benchmarks/bench_domkrls.py --speed

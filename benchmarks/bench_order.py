@@ -3,7 +3,7 @@
     python benchmarks/bench_order.py [--quick]
 
 CPU microseconds per learner-step of one thread, the best of several runs: DOMKL, P = 17, M = 50,
-d = 5, mean degree 4, float32, CV off. What sim/passes.py has built in was chosen by this.
+d = 5, mean degree 4, float32, CV off. What sim/blocked.py has built in was chosen by this.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 import domkl
-from domkl.sim import passes
+from domkl.sim import blocked as passes
 
 P, M, D_IN, DEGREE = 17, 50, 5, 4
 

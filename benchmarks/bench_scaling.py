@@ -6,6 +6,11 @@ DOMKL in float32 on sparse random graphs, CV off. Times are those between rounds
 simulator asks its stream for more: graph, first touch of memory and the last exchange are outside.
 Each figure is the fastest of several stretches of rounds, the median beside it: what else runs on
 the machine can only add. CPU time is of all threads together.
+
+Beside the time stand the bytes that a learner-step must move, own rows and neighbors', and which share
+of the memory bandwidth that is: the best of a STREAM-like loop, a[i] = b[i] + s c[i] over arrays
+larger than any cache, on the same threads, measured before and after the table. While a network is in
+cache the share may be above 1.
 """
 
 import argparse
@@ -14,12 +19,14 @@ import os
 import resource
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numba
 import numpy as np
-from domkl.sim.passes import stretch_of
 
 import domkl
+from domkl.sim.blocked import stretch_of
 from domkl.sim.threads import available_cores
 
 P, M, D_IN, DEGREE = 17, 50, 5, 4
@@ -52,6 +59,29 @@ class Clock:
     def per_step(self, times):
         """Microseconds per learner-step of each stretch; the first one also touches the memory."""
         return 1e6 * np.diff(times)[1:] / (self.stretch * self.y.shape[1])
+
+
+@numba.njit(nogil=True, fastmath=True)
+def triad(a, b, c, s):
+    for i in range(a.size):
+        a[i] = b[i] + s * c[i]
+
+
+def bandwidth(threads, n_times=7, n=2**25):
+    """GB/s of the best of several triads, counted as STREAM does: two reads and a write."""
+    arrays = [[np.ones(n, np.float32) for _ in range(3)] for _ in range(threads)]
+    best = 0.0
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(n_times):
+            start = time.perf_counter()
+            list(pool.map(lambda three: triad(*three, np.float32(0.5)), arrays))
+            best = max(best, threads * 3 * n * 4 / (time.perf_counter() - start) / 1e9)
+    return best
+
+
+def bytes_moved(n_kernels=P, n_frequencies=M, degree=DEGREE):
+    """Of a DOMKL learner-step in float32: θ and the neighbors' read, dual read and written, θ written."""
+    return (degree + 4) * n_kernels * 2 * n_frequencies * 4
 
 
 def state_bytes(n_learners, n_kernels=P, n_frequencies=M):
@@ -108,7 +138,11 @@ def measure(
 def scaling_table(sizes, threads, n_stretches):
     print(f"DOMKL, P = {P}, M = {M}, d = {D_IN}, mean degree {DEGREE}, float32, CV off,")
     print(f"{threads} threads; microseconds per learner-step\n")
-    print("       K   best  median     CPU   to 10^3   rounds/s  state B/learner  peak GiB")
+    speed = bandwidth(threads)
+    print(f"memory bandwidth (triad, {threads} threads): {speed:.1f} GB/s;", end=" ")
+    print(f"a learner-step moves {bytes_moved() / 1e3:.1f} kB")
+    print("       K   best  median     CPU   to 10^3   rounds/s  share of bandwidth", end="")
+    print("  state B/learner  peak GiB")
     measure(50, threads, 2)  # compile
     rows = []
     for size in sizes:
@@ -120,10 +154,50 @@ def scaling_table(sizes, threads, n_stretches):
         print(
             f"{size:8d} {row['us']:6.2f} {row['us_median']:7.2f} {row['cpu_us']:7.2f}"
             f" {row['us'] / base:9.2f} {row['rounds_per_second']:10.3g}"
+            f" {bytes_moved() / row['us'] / 1e3 / speed:19.2f}"
             f" {row['state_bytes']:16.0f} {row['peak_gib']:9.2f}",
             flush=True,
         )
+    after = bandwidth(threads)
+    print(f"memory bandwidth afterwards: {after:.1f} GB/s")
+    for row in rows:
+        row["bytes_moved"], row["bandwidth_gb_s"] = bytes_moved(), [speed, after]
     return rows
+
+
+def family_table(threads, n_rounds=4):
+    """Every family on both cores against one: the blocked order runs them all."""
+    print("\nus per learner-step of one network on one thread, and one / all threads")
+    found = {}
+    families = {
+        "domkl": (domkl.DOMKL(), 20_000),
+        "domkl, message passing": (domkl.DOMKL(weights="message-passing"), 20_000),
+        "rff-domkl": (domkl.RFFDOMKL(), 20_000),
+        "comkl": (domkl.COMKL(), 20_000),
+        "domkrls, default bank": (domkl.DOMKRLS(), 20_000),
+    }
+    for name, (algorithm, n_learners) in families.items():
+        is_rls = isinstance(algorithm, domkl.DOMKRLS)
+        graph = domkl.Graph.tree(n_learners) if algorithm.needs_acyclic else None
+        graph = graph or domkl.Graph.sparse(n_learners, DEGREE, seed=0, connected=False)
+        bank = algorithm.bank() if is_rls else domkl.gaussian_bank()
+        features = domkl.RandomFeatures.draw(bank, D_IN, M, seed=0)
+        times = {}
+        for n in (1, threads):
+            clock = Clock(n_learners, D_IN, n_rounds)
+            run = domkl.simulate(
+                algorithm, clock, None, graph, features, cv="off", dtype="float32", threads=n
+            )
+            times[n] = float(clock.per_step(clock.wall).min())
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
+        per_learner = sum(a.nbytes for a in run.state) / n_learners
+        found[name] = {"us": times, "state_bytes": per_learner, "peak_gib": peak}
+        print(
+            f"  {name:24s} {times[1]:8.2f} {times[1] / times[threads]:6.2f}"
+            f"   {per_learner:10.0f} B a learner, peak {peak:.1f} GiB",
+            flush=True,
+        )
+    return found
 
 
 def generator_times(n_learners):
@@ -245,6 +319,8 @@ def main():
         sizes = [10**e for e in range(1, 5 if options.quick else 7)]
         n_stretches = 4 if options.quick else 12
         document["table"] = scaling_table(sizes, options.threads, n_stretches)
+        if not options.quick:
+            document["families"] = family_table(options.threads)
         document["graphs"] = generator_times(10**4 if options.quick else 10**6)
         document["cv"] = cv_costs(200 if options.quick else 2000)
     if options.curves:

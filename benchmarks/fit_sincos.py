@@ -1,4 +1,4 @@
-"""Print the polynomials of core/fourier.py: sin(πr)/r and cos(πr) in r², r in [−1/2, 1/2].
+"""Print the polynomials of core/features.py: sin(πr)/r and cos(πr) in r², r in [−1/2, 1/2].
 
 Interpolation at Chebyshev nodes, in 60 digits. Needs mpmath (``pip install mpmath``), which
 nothing else here does.

@@ -61,6 +61,7 @@ from domkl.metrics.intervals import Interval as Interval
 from domkl.metrics.intervals import interval as interval
 from domkl.metrics.intervals import paired_interval as paired_interval
 from domkl.metrics.regret import Regret as Regret
+from domkl.sim.mpi.run import simulate_sharded as simulate_sharded
 from domkl.sim.regret import regret as regret
 from domkl.sim.result import Run as Run
 from domkl.sim.simulate import simulate as simulate

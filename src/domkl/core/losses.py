@@ -1,7 +1,7 @@
 """Convex losses: value, derivative, and the scalar prox that solves eq. (11) exactly.
 
 (11) sees the sample through s = θᵀz alone. With b₀/c its minimiser without the sample (see
-core/admm.py), v = zᵀb₀/c and τ = ‖z‖²/c, all that remains is one scalar equation,
+algorithms/admm.py), v = zᵀb₀/c and τ = ‖z‖²/c, all that remains is one scalar equation,
 
     s = argmin ℓ(s, y) + (s − v)²/2τ,   and then   θ⁺ = b₀/c − g/c · z,   g = (v − s)/τ ∈ ∂ℓ(s, y).
 

@@ -6,6 +6,7 @@ code of a host and the same for all laws. So they are C functions here, compiled
 and once for float64, and a host refers to them by symbol. `link` must be called before a host runs.
 """
 
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -101,23 +102,32 @@ def _external(function: Any) -> dict[Any, Any]:
 
 
 _linked: dict[str, list[Any]] = {}  # the functions by type: what keeps them alive
+_lock = threading.Lock()
 
 
 def link(dtype: Any) -> None:
-    """Compile the shared functions for states of this type, or read them from disk, once."""
-    for name in {np.dtype(dtype).name, "float64"} if IS_COMPILING else ():
-        if name in _linked:
-            continue
-        made = []
-        for function, arguments in _signatures(REALS[name]).items():
-            options = {"nopython": True, "error_model": "numpy", "fastmath": FUSED}
-            compiled: Any = CFunc(function, (arguments, types.void), {}, options)
-            with suppress(RuntimeError):  # where there is no folder to store binaries in
-                compiled._cache = StampedCache(function, STAMP)
-            compiled.compile()
-            binding.add_symbol(_symbol(function, name), compiled.address)
-            made.append(compiled)
-        _linked[name] = made
+    """Compile the shared functions for states of this type, or read them from disk, once.
+
+    A second set under the same symbols would leave hosts with addresses of code that is gone, so
+    threads that come here together wait for each other.
+    """
+    with _lock:
+        for name in {np.dtype(dtype).name, "float64"} if IS_COMPILING else ():
+            if name not in _linked:
+                _linked[name] = [
+                    _link(function, arguments, name)
+                    for function, arguments in _signatures(REALS[name]).items()
+                ]
+
+
+def _link(function: Any, arguments: Any, real: str) -> Any:
+    options = {"nopython": True, "error_model": "numpy", "fastmath": FUSED}
+    compiled: Any = CFunc(function, (arguments, types.void), {}, options)
+    with suppress(RuntimeError):  # where there is no folder to store binaries in
+        compiled._cache = StampedCache(function, STAMP)
+    compiled.compile()
+    binding.add_symbol(_symbol(function, real), compiled.address)
+    return compiled
 
 
 _MAP, _PAIRS, _DELIVER, _TOTALS = (_external(each) for each in (_map, _pairs, _deliver, _totals))
