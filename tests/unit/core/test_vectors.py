@@ -1,10 +1,19 @@
-"""Inner loops against NumPy, in both types, and the two that must be exact."""
+"""Inner loops against NumPy, in both types, and the one that must be exact.
+
+They are called as Python here: compiled, they have no entry from Python, and a call would end the
+process. Compiled they are tested by what is built from them, in tests/contracts.
+"""
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from domkl.core import vectors
+from domkl.core import vectors as compiled
 
+vectors = SimpleNamespace(
+    **{name: getattr(each, "py_func", each) for name, each in vars(compiled).items()}
+)
 A, B, C, D = np.random.default_rng(0).normal(size=(4, 37))
 
 
