@@ -7,7 +7,7 @@ The standard error of ten trials is below 2 % here, and the distances to the pri
 import pytest
 
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce import printed, table_1
+from domkl.experiments.reproduce import paper, table_1
 from domkl.experiments.reproduce.document import mean_of
 from domkl.experiments.reproduce.session import Session
 from domkl.experiments.store import Store
@@ -17,5 +17,5 @@ from domkl.experiments.store import Store
 def test_weather_comes_out_again_within_15_percent(data_dir, tmp_path, rho):
     session = Session(Setting(n_trials=10), Store(tmp_path), data_dir)
     ours = 100 * mean_of(session[table_1.task(session, "weather", 10, rho)], paper_start=True)
-    theirs, _ = printed.TABLE_1[10, rho]["weather"]
+    theirs, _ = paper.TABLE_1[10, rho]["weather"]
     assert ours == pytest.approx(theirs, rel=0.15)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from domkl.core.admm import dual_step, primal_step
 from hypothesis import given
 from hypothesis import strategies as st
 
 import domkl
+from domkl.algorithms.admm import dual_step, primal_step
 from domkl.core.hedge import hedge_weights, pass_messages
 
 LOSSES = [
@@ -53,7 +53,7 @@ def test_the_primal_step_is_stationary(loss, seed, degree, scale):
     np.testing.assert_allclose(risen, dual, rtol=0, atol=1e-10 * scale * 30)
     new = np.empty_like(theta)
     energy = np.sum(z**2, axis=-1)
-    primal_step(new, center, z, energy, y, count, eta_l, rho, loss.kind, loss.shape)
+    primal_step(new, center, z, energy, y, count, eta_l, rho, loss.compiled)
     step, old, z = new.ravel(), theta.ravel(), z.ravel()
     rest = dual.ravel() + eta_l * (step - old)
     for other in others:
