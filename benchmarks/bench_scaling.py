@@ -7,10 +7,10 @@ simulator asks its stream for more: graph, first touch of memory and the last ex
 Each figure is the fastest of several stretches of rounds, the median beside it: what else runs on
 the machine can only add. CPU time is of all threads together.
 
-Beside the time stand the bytes that a learner-step must move, own rows and neighbors', and which share
-of the memory bandwidth that is: the best of a STREAM-like loop, a[i] = b[i] + s c[i] over arrays
-larger than any cache, on the same threads, measured before and after the table. While a network is in
-cache the share may be above 1.
+Beside the time stand the bytes that a learner-step must move, own rows and neighbors', and which
+share of the memory bandwidth that is: the best of a STREAM-like loop, a[i] = b[i] + s c[i] over
+arrays larger than any cache, on the same threads, measured before and after the table. While a
+network is in cache the share may be above 1.
 """
 
 import argparse
