@@ -80,7 +80,7 @@ def bandwidth(threads, n_times=7, n=2**25):
 
 
 def bytes_moved(n_kernels=P, n_frequencies=M, degree=DEGREE):
-    """Of a DOMKL learner-step in float32: θ and the neighbors' read, dual read and written, θ written."""
+    """Of a DOMKL learner-step in float32: θ of all heard, dual in and out, θ out."""
     return (degree + 4) * n_kernels * 2 * n_frequencies * 4
 
 

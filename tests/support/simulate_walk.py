@@ -2,8 +2,8 @@
 
     NUMBA_DISABLE_JIT=1 python simulate_walk.py
 
-A function is on the walk if it is handed the sample: an argument, or an array or tuple in one, holds
-the input or the label that was planted. What is said and merged afterwards holds neither; the
+A function is on the walk if it is handed the sample: an argument, or an array or tuple in one,
+holds the input or the label that was planted. What is said and merged afterwards holds neither; the
 exchange and the merge are added where they are first called.
 """
 

@@ -29,6 +29,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba.core.errors import NumbaError
 from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
@@ -234,7 +235,7 @@ class CompiledAlgorithm(Algorithm):
         """Predict every learner's label."""
         shape = inputs.energy.shape
         prediction = Prediction(np.empty(shape[0]), np.empty(shape))
-        self.law.call("predict", state, self.compiled, inputs, prediction)
+        self._call("predict", state, self.compiled, inputs, prediction)
         return prediction
 
     def local_step(
@@ -243,17 +244,25 @@ class CompiledAlgorithm(Algorithm):
         """Learn from one labelled sample each; give the state and what neighbors should hear."""
         message = self.message(state)
         given = (inputs, y, prediction, net, message)
-        self.law.call("local_step", state, self.compiled, *given)
+        self._call("local_step", state, self.compiled, *given)
         return state, message
 
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
         """Take in what was heard."""
-        self.law.call("merge", state, self.compiled, heard, net)
+        self._call("merge", state, self.compiled, heard, net)
         return state
+
+    def _call(self, name: str, *given: Any) -> Any:
+        """Call a function of the law; where Numba cannot compile a user's, call it as Python."""
+        try:
+            return getattr(self.law, name)(*given)
+        except NumbaError as error:
+            self.law.give_up(name, error)
+            return getattr(self.law, name)(*given)
 
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where the law has them."""
-        return None if self.law.function is None else Function(*self.law.call("function", state))
+        return None if self.law.function is None else Function(*self._call("function", state))
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from numba.core.errors import NumbaError
-
 from domkl.core.exchange import Delivery
 from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, sweep
 from domkl.errors import ParameterError
@@ -90,22 +88,15 @@ class Law:
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)
         FOREIGN[state] = FOREIGN[message] = parts
 
-    def call(self, name: str, *given: Any) -> Any:
-        """Call one of the functions; where Numba cannot compile a user's, call all as Python."""
-        try:
-            return getattr(self, name)(*given)
-        except NumbaError as error:
-            if self.state.__module__.startswith("domkl."):
-                raise
-            self._give_up(name, error)
-            return getattr(self, name)(*given)
-
-    def _give_up(self, name: str, error: Exception) -> None:
+    def give_up(self, name: str, error: Exception) -> None:
+        """Call the functions as Python from now on: Numba has refused one of a user's."""
+        if self.state.__module__.startswith("domkl."):
+            raise error
         said = " ".join(str(error).split())
         place = f"{self.state.__module__}.{self.state.__qualname__}"
         warnings.warn(
             f"{name} of the law of {place} cannot be compiled and runs interpreted: {said[:300]}",
-            stacklevel=2,
+            stacklevel=4,
         )
         for each in ("predict", "local_step", "merge", "function"):
             function = getattr(self, each)

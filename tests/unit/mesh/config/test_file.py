@@ -181,8 +181,8 @@ WRONG = [
     (
         "rho = 3.0",
         'loss = "cubic"',
-        "model.parameters.loss must be one of squared, huber, absolute, pinball, logistic,"
-        " got 'cubic'",
+        "model.parameters.loss must be one of squared, huber, absolute, pinball, logistic or"
+        " module:Name, got 'cubic'",
     ),
     (
         "rho = 3.0",
