@@ -25,9 +25,10 @@ LEVEL = {
 #: third parties that each package may import; levels 0 to 2 stay with the scientific core
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba"},
+    "algorithms": {"numpy", "scipy", "numba"},
     "data": {"numpy", "platformdirs"},
     "graphs": {"numpy", "scipy", "pymetis"},
-    "sim": {"numpy", "scipy", "mpi4py"},
+    "sim": {"numpy", "scipy", "numba", "llvmlite", "mpi4py"},
     "experiments": {"numpy", "matplotlib", "jinja2", "river", "joblib", "distributed", "pyarrow"},
     "estimators": {"numpy", "scipy", "pandas", "river", "sklearn"},
     "cli": {"numpy", "tqdm"},

@@ -151,7 +151,10 @@ def test_an_algorithm_of_your_own_runs_in_a_mesh(here, capsys, monkeypatch):
         ("no_such_module:X", "model.algorithm must be a class that can be imported"),
         ("pathlib:Path", "model.algorithm must be a subclass of domkl.Algorithm"),
         ("domkl:COMKL", "model.algorithm must hear its neighbors and nobody else"),
-        ("domkl:Alone", "model.algorithm must have defaults, got 'domkl:Alone'"),
+        (
+            "domkl:Alone",
+            "model.algorithm must have a default for every parameter, got 'domkl:Alone'",
+        ),
     ],
 )
 def test_an_algorithm_that_cannot_be_meshed_is_one_line(here, capsys, name, message):

@@ -154,7 +154,10 @@ def _loss(value: Any) -> Loss:
     key = "model.parameters.loss"
     table = value if isinstance(value, dict) else {"name": value}
     name = table.get("name")
-    kind: Any = checked("model.parameters", find_loss, name)
+    try:
+        kind: Any = find_loss(name)
+    except ParameterError as error:
+        raise ParameterError(f"model.parameters.{error}") from None
     _check_keys(f"{key}.", table, ("name", *(each.name for each in fields(kind))), f" of {name}")
     shapes = {k: _typed(f"{key}.{k}", v, float) for k, v in table.items() if k != "name"}
     made: Loss = checked(key, lambda given: kind(**given), shapes)
