@@ -7,7 +7,7 @@ Kinds of compiled function:
 - ``reduction``: a row that sums. The sum may be reordered, or it would not run in vector
   registers.
 - ``sweep``: calls rows for many learners, and releases the interpreter's lock meanwhile.
-- ``scalar``: a function of a few numbers.
+- ``scalar``: a function of a few numbers; products and sums may be fused.
 - ``generic``: a piece of a host that is compiled into its caller, for each type of state.
 
 Numba stores binaries on disk. It compares only the time of the file that holds the function, not of
@@ -72,8 +72,12 @@ def sweep(function: F) -> F:
 
 
 def scalar(function: F) -> F:
-    """Compile a function of a few numbers, in strict IEEE arithmetic."""
-    return _compiled(function)
+    """Compile a function of a few numbers.
+
+    Its arithmetic is stated, as it is for every kind: where an option is left out, Numba takes that
+    of whichever caller compiles the function first, and the last digits would depend on it.
+    """
+    return _compiled(function, fastmath=FUSED)
 
 
 def generic(function: F) -> F:

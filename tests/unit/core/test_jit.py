@@ -1,5 +1,6 @@
 """A stored binary is never run for source that has changed, in the called file either."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -78,6 +79,22 @@ def test_no_compiled_function_stands_outside_of_the_digested_folders():
             names = path.read_text().split("core.jit import", 1)[1].split("\n", 1)[0]
             if {"row", "sweep", "scalar", "reduction"} & set(names.replace(",", " ").split()):
                 assert path.relative_to(package).parts[0] in jit.COMPILED, path
+
+
+def test_every_compiled_function_states_its_arithmetic():
+    """Where it does not, Numba takes that of whichever caller compiles it first.
+
+    The binary that is stored, and so the last digits of all later runs, would depend on what
+    happened to be called first after an installation. Version 0.1 had this fault in its losses.
+    """
+    package = Path(jit.__file__).parents[1]
+    for folder in jit.COMPILED:
+        for path in sorted((package / folder).rglob("*.py")):
+            home = ".".join(("domkl", *path.relative_to(package).with_suffix("").parts))
+            module = importlib.import_module(home.removesuffix(".__init__"))
+            for name, each in vars(module).items():
+                options = getattr(each, "targetoptions", None)
+                assert options is None or "fastmath" in options, f"{home}.{name}"
 
 
 OWN = """
