@@ -153,7 +153,7 @@ def _loss(value: Any) -> Loss:
     """Read `"huber"`, or `{ name = "huber", delta = 0.1 }`."""
     key = "model.parameters.loss"
     table = value if isinstance(value, dict) else {"name": value}
-    name = table.get("name")
+    name: Any = table.get("name")
     try:
         kind: Any = find_loss(name)
     except ParameterError as error:
