@@ -58,12 +58,12 @@ STAMP = source_digest(*(PACKAGE / folder for folder in COMPILED))
 
 def row(function: F) -> F:
     """Compile an inner loop over 1-D rows."""
-    return _compiled(function, fastmath=FUSED, no_cpython_wrapper=True)
+    return _compiled(function, fastmath=FUSED)
 
 
 def reduction(function: F) -> F:
     """Compile an inner loop over 1-D rows that sums."""
-    return _compiled(function, fastmath=REORDERED, no_cpython_wrapper=True)
+    return _compiled(function, fastmath=REORDERED)
 
 
 def sweep(function: F) -> F:
