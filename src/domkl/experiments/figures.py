@@ -97,8 +97,8 @@ def _panel(axis: Any, panel: dict[str, Any], styles: dict[str, tuple[str, str, s
     axis.set_title(panel["title"])
     axis.set(xlabel=panel["x_label"], ylabel=panel["y_label"])
     if panel["x_log"]:
-        if not is_seen:  # a logarithmic axis needs limits
-            ends = [x for line in panel["lines"] for x in line["x"]]
+        ends = [x for line in panel["lines"] for x in line["x"]]
+        if not is_seen and ends:  # a logarithmic axis needs limits
             axis.set_xlim(min(ends), max(*ends, 2 * min(ends)))
         axis.set_xscale("log")
         _name_ticks(axis, panel)

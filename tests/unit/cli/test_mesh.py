@@ -124,11 +124,11 @@ class Gossip(domkl.Algorithm):
 
 def test_an_algorithm_of_your_own_runs_in_a_mesh(here, capsys, monkeypatch):
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
-    Path("own_gossip.py").write_text(OWN)
-    arguments = ["--names", "solo", "--algorithm", "own_gossip:Gossip", "--set", "step=0.25"]
+    Path("our_gossip.py").write_text(OWN)
+    arguments = ["--names", "solo", "--algorithm", "our_gossip:Gossip", "--set", "step=0.25"]
     kernels = ["--kernels", "0.1,1", "--frequencies", "3"]
     assert run("init", *arguments, *kernels, *SERIES, "m") == 0
-    assert 'algorithm = "own_gossip:Gossip"' in Path("m/mesh.toml").read_text()
+    assert 'algorithm = "our_gossip:Gossip"' in Path("m/mesh.toml").read_text()
     assert read_config(Path("m/mesh.toml")).algorithm.step == 0.25
 
     async def story():
@@ -141,7 +141,7 @@ def test_an_algorithm_of_your_own_runs_in_a_mesh(here, capsys, monkeypatch):
         await node.close()
         return found["algorithm"], found["n_learned"]
 
-    assert asyncio.run(story()) == ("own_gossip:Gossip", 18)
+    assert asyncio.run(story()) == ("our_gossip:Gossip", 18)
 
 
 @pytest.mark.parametrize(
