@@ -91,48 +91,16 @@ def test_a_wrong_option_leaves_nothing(here, capsys, arguments, code, message):
     assert list(here.iterdir()) == []
 
 
-OWN = """
-from dataclasses import dataclass
-from typing import NamedTuple
-import numpy as np
-import domkl
-
-class State(NamedTuple):
-    theta: np.ndarray
-
-@dataclass(frozen=True)
-class Gossip(domkl.Algorithm):
-    step: float = 0.5
-    exchange = {"theta": "metropolis"}
-
-    def init(self, sizes):
-        return State(np.zeros(sizes.theta, dtype=sizes.dtype))
-
-    def predict(self, state, inputs):
-        by_kernel = np.sum(state.theta * inputs.z, axis=-1)
-        return domkl.Prediction(by_kernel.mean(axis=1), by_kernel)
-
-    def local_step(self, state, inputs, y, prediction, net):
-        error = y[:, None] - prediction.by_kernel
-        state = State(state.theta + self.step * (error / inputs.energy)[:, :, None] * inputs.z)
-        return state, state
-
-    def merge(self, state, heard, net):
-        return State(heard.theta.copy())
-"""
-
-
-def test_an_algorithm_of_your_own_runs_in_a_mesh(here, capsys, monkeypatch):
+def test_an_algorithm_of_your_own_runs_in_a_mesh(own_folder, capsys, monkeypatch):
     monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
-    Path("our_gossip.py").write_text(OWN)
-    arguments = ["--names", "solo", "--algorithm", "our_gossip:Gossip", "--set", "step=0.25"]
+    arguments = ["--names", "solo", "--algorithm", "own_gossip:Gossip", "--set", "pace=0.25"]
     kernels = ["--kernels", "0.1,1", "--frequencies", "3"]
     assert run("init", *arguments, *kernels, *SERIES, "m") == 0
-    assert 'algorithm = "our_gossip:Gossip"' in Path("m/mesh.toml").read_text()
-    assert read_config(Path("m/mesh.toml")).algorithm.step == 0.25
+    assert 'algorithm = "own_gossip:Gossip"' in Path("m/mesh.toml").read_text()
+    assert read_config(Path("m/mesh.toml")).algorithm.pace == 0.25
 
     async def story():
-        node = made(here / "m" / "solo")
+        node = made(own_folder / "m" / "solo")
         await node.start()
         values = [node.format.sample(Given(value=float(k))) for k in range(20)]
         await node.intake.accept(values)
@@ -141,7 +109,7 @@ def test_an_algorithm_of_your_own_runs_in_a_mesh(here, capsys, monkeypatch):
         await node.close()
         return found["algorithm"], found["n_learned"]
 
-    assert asyncio.run(story()) == ("our_gossip:Gossip", 18)
+    assert asyncio.run(story()) == ("own_gossip:Gossip", 18)
 
 
 @pytest.mark.parametrize(
