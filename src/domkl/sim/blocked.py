@@ -205,7 +205,7 @@ def play_network(
         measure = None if options.cv == "off" else _Measure(cell, algorithm, options, records)
         play = network.by_kernel if n_rounds > 1 else network.by_learner
         play = play if measure is None else network.in_two_passes
-        if not network.is_worth_compiling(stream):
+        if options.is_patient and not network.is_worth_compiling(stream):
             run_cell(cell, algorithm, stream, options, after_rounds)
             return
         for x, y in _stretches(stream, n_rounds, records):

@@ -26,6 +26,7 @@ class Options:
     kept: tuple[str, ...]  # names in sim/recorder.py
     seed: int
     threads: int = 1  # for each cell
+    is_patient: bool = False  # whether a small run may do without the compiler
 
 
 @dataclass

@@ -186,7 +186,8 @@ def play_trial(
         recorded = Rows(*(records.rows(name, n) for name in names))
         tail = (x, y, *features, *rooms, *recorded, component, is_measured)
         given: Any = (cell.state, algorithm.compiled, *exchange, *tail)
-        if start == 0 and not is_worth_compiling(play, given, n_rounds * LOST):
+        is_asked = start == 0 and options.is_patient
+        if is_asked and not is_worth_compiling(play, given, n_rounds * LOST):
             run_cell(cell, algorithm, stream, options, after_rounds)
             return
         play(*given)

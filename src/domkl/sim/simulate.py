@@ -47,7 +47,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     seed: int = 0,
-    interpreted: bool = False,
+    interpreted: bool | None = None,
 ) -> Run:
     """Run an algorithm on a network of learners, each with its own stream.
 
@@ -89,10 +89,11 @@ def simulate(
         is None with an iterator.
     seed : int
         Of the pairs of a sampled cv.
-    interpreted : bool
-        Call the algorithm's methods round by round even where compiled rounds would do: slower,
-        the same to the bit, and open to a debugger. Small runs are interpreted in any case until
-        they have lost some two seconds by it, unless compiled rounds are stored on disk already.
+    interpreted : bool, optional
+        True calls the algorithm's methods round by round even where compiled rounds would do:
+        slower, the same to the bit, and open to a debugger. False compiles at once. By default
+        small runs are interpreted until they have lost some two seconds by it, unless compiled
+        rounds are stored on disk already.
 
     Examples
     --------
@@ -111,7 +112,8 @@ def simulate(
     stream = as_stream(X, y, trials, algorithm)
     options = _options(trials, stream, cv, dtype, keep_predictions, seed)
     extra = ("gaps",) * discrepancy + ("deviation",) * deviation
-    options = replace(options, kept=options.kept + extra)
+    is_patient = interpreted is None
+    options = replace(options, kept=options.kept + extra, is_patient=is_patient)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
     play = run_cell if interpreted else _host(algorithm, trials, stream, options)
     cells = _cells(trials, _n_cells(trials, stream, options, threads, play is not run_cell))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import domkl
+from domkl.sim import compiled
 
 rng = np.random.default_rng(0)
 X = rng.random((25, 6, 2))
@@ -364,3 +365,16 @@ def test_wrong_frequencies_and_inputs():
         domkl.RandomFeatures(np.full((1, 1, 1), np.inf))
     with pytest.raises(domkl.DataError, match=r"x must have shape \(…, 2\), got \(3,\)"):
         FEATURES(np.ones(3))
+
+
+@pytest.mark.parametrize(("interpreted", "is_asked"), [(None, True), (False, False), (True, False)])
+def test_only_a_run_without_a_choice_may_do_without_the_compiler(
+    interpreted, is_asked, monkeypatch
+):
+    asked = []
+    monkeypatch.setattr(compiled, "is_worth_compiling", lambda *_: asked.append(1))
+    monkeypatch.setattr(compiled, "play", lambda *_: None)
+    features = domkl.RandomFeatures(np.ones((1, 2, 1)))
+    given = np.ones((3, 2, 1)), np.ones((3, 2)), domkl.Graph.ring(2), features
+    domkl.simulate(domkl.DOMKL(), *given, interpreted=interpreted)
+    assert bool(asked) == is_asked
