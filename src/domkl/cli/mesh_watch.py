@@ -39,7 +39,7 @@ def up(args: argparse.Namespace) -> int:
         ) as launcher,
         _signals() as asked,
     ):
-        with note_after(1.0, "compiling; this takes some 30 s, once"):
+        with note_after(1.0, "compiling; this takes up to a minute, once"):
             warm_up(launcher.config.model())  # otherwise each node would do it
         if not asked & ENDING:
             launcher.start()

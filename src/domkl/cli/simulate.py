@@ -169,7 +169,7 @@ def run(args: argparse.Namespace) -> int:
     with outbox(out_folder(args)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {data.note}", file=sys.stderr)
         graphs = draw_graphs(setting)
-        with note_after(1.0, "compiling; this takes some 30 s, once"):
+        with note_after(1.0, "compiling; this takes up to a minute, once"):
             compile_for(algorithms, X, y, setting)
         with Bar(args.interrupts) as bar:
             update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)

@@ -89,7 +89,7 @@ def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int,
         print(f"{n_before} of {n_units} units are there already", file=sys.stderr)
     try:
         with Bar(args.interrupts) as bar:
-            note = note_after(1.0, "compiling; this takes some 30 s, once")
+            note = note_after(1.0, "compiling; this takes up to a minute, once")
             table = complete(plan, store, args.workers, args.cluster, bar.update, preparing=note)
             return n_before, table
     except BaseException:

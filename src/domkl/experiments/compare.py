@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from domkl import checks, rng
 from domkl.algorithms.base import Algorithm
-from domkl.core import jit
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
 from domkl.data.sets import Prepared
 from domkl.graphs.graph import Graph
 from domkl.metrics.intervals import Interval, interval
-from domkl.sim.compiled import LOST
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Ints, Real
 
@@ -138,18 +136,13 @@ def compare(
 
 
 def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting: Setting) -> None:
-    """Run one round of each algorithm, so that compilation does not count as time of the run.
-
-    Hosts are compiled where the run is long enough to pay for it; a shorter run does without.
-    """
-    is_long = setting.n_trials * len(y) * LOST >= jit.PATIENCE
+    """Run one round of each algorithm, so that compilation does not count as time of the run."""
     for algorithm in algorithms.values():
         bandwidth, _ = _shares(algorithm, setting)[0]
         features = draw_features(algorithm, X.shape[2], 0, bandwidth, setting)
         graph = Graph.empty(setting.n_learners)
         samples = (X[:1], y[:1], [graph], [features])
-        is_interpreted = False if is_long else None
-        simulate(algorithm, *samples, dtype=setting.dtype, interpreted=is_interpreted)
+        simulate(algorithm, *samples, dtype=setting.dtype, interpreted=False)
 
 
 def _shares(algorithm: Algorithm, setting: Setting) -> list[tuple[float | None, int]]:
