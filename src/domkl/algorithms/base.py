@@ -34,7 +34,7 @@ from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
-from domkl.core.jit import Parameters
+from domkl.core.jit import Parameters, call
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
@@ -255,7 +255,7 @@ class CompiledAlgorithm(Algorithm):
     def _call(self, name: str, *given: Any) -> Any:
         """Call a function of the law; where Numba cannot compile a user's, call it as Python."""
         try:
-            return getattr(self.law, name)(*given)
+            return call(getattr(self.law, name), *given)
         except NumbaError as error:
             self.law.give_up(name, error)
             return getattr(self.law, name)(*given)

@@ -4,13 +4,14 @@ Values are 2-D here, one row per learner. ``values`` are the rows of all who may
 those of the learners that hear; the same array where all learners are in one place.
 """
 
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from domkl.core.jit import IS_COMPILING, row, sweep
+from domkl.core.jit import IS_COMPILING, call, row, sweep
 from domkl.core.vectors import (
     added,
     added_difference,
@@ -132,13 +133,13 @@ def delivered(
     if how == "total" and wires.span > 1:
         totals = np.empty((len(values) // wires.span, said.shape[1]), said.dtype)
         totals_of(totals, said, wires.span, 0, said.shape[1])
-    deliver(DELIVERIES.index(how), rows_of(out), said, rows_of(own), totals, wires, 0)
+    call(deliver, DELIVERIES.index(how), rows_of(out), said, rows_of(own), totals, wires, 0)
     return out
 
 
 def rows_of(values: Array) -> Array:
     """Each learner's values in one row: (K, …) as (K, L)."""
-    return values.reshape(len(values), int(np.prod(values.shape[1:])))
+    return values.reshape(len(values), math.prod(values.shape[1:]))
 
 
 @sweep
