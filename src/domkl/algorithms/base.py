@@ -23,18 +23,19 @@ and whole runs of it are compiled.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+import numba
 import numpy as np
 from numba.core.errors import NumbaError
 from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
-from domkl.core.jit import Parameters, call
+from domkl.core.jit import Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
@@ -263,6 +264,39 @@ class CompiledAlgorithm(Algorithm):
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where the law has them."""
         return None if self.law.function is None else Function(*self._call("function", state))
+
+
+_entries: dict[Any, Callable[..., Any]] = {}
+
+
+def call(dispatcher: Any, *given: Any) -> Any:
+    """Call a compiled function from Python, with NamedTuples of arrays among its arguments.
+
+    Numba looks up the type of every field anew at each call, in Python, which takes ten times as
+    long as a small step of learning. Here its machine code is found by the arrays' layouts.
+    """
+    layout: list[Any] = [dispatcher]
+    _add_layout(layout, given)
+    key = tuple(layout)
+    entry = _entries.get(key)
+    if entry is None:
+        result = dispatcher(*given)  # compiles it where it must
+        typeof: Any = numba.typeof
+        found = getattr(dispatcher, "overloads", {}).get(tuple(typeof(each) for each in given))
+        _entries[key] = dispatcher if found is None else found.entry_point
+        return result
+    return entry(*given)
+
+
+def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
+    """Append what the types of these values follow from."""
+    for value in given:
+        if type(value) is np.ndarray:
+            layout += (value.dtype, value.ndim, value.flags.num)
+        else:
+            layout.append(type(value))
+            if isinstance(value, tuple):
+                _add_layout(layout, value)
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from domkl.core.jit import IS_COMPILING, call, row, sweep
+from domkl.core.jit import IS_COMPILING, row, sweep
 from domkl.core.vectors import (
     added,
     added_difference,
@@ -114,6 +114,25 @@ def totals_of(totals: Array, values: Array, span: int, start: int, stop: int) ->
             added(out, values[k, start:stop])
 
 
+@sweep
+def _deliver_all(
+    how: int,
+    out: Array,
+    values: Array,
+    own: Array,
+    totals: Array,
+    indptr: Ints,
+    indices: Ints,
+    weight: Floats,
+    reverse: Ints,
+    degree: Floats,
+    span: int,
+) -> None:
+    """Deliver to all learners. Called from Python, arrays are faster passed on than in a tuple."""
+    wires = Wires(indptr, indices, weight, reverse, degree, span)
+    deliver(how, out, values, own, totals, wires, 0)
+
+
 def delivered(
     how: Delivery, values: Array, own: Array, wires: Wires, out: Array | None = None
 ) -> Array:
@@ -133,7 +152,7 @@ def delivered(
     if how == "total" and wires.span > 1:
         totals = np.empty((len(values) // wires.span, said.shape[1]), said.dtype)
         totals_of(totals, said, wires.span, 0, said.shape[1])
-    call(deliver, DELIVERIES.index(how), rows_of(out), said, rows_of(own), totals, wires, 0)
+    _deliver_all(DELIVERIES.index(how), rows_of(out), said, rows_of(own), totals, *wires)
     return out
 
 

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numba
-import numpy as np
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import overload
@@ -202,39 +201,6 @@ def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: flo
     has = getattr(dispatcher._cache, "has", None)
     is_stored = is_new and has is not None and has(kinds, dispatcher.targetctx)
     return is_stored or _lost[key] >= PATIENCE
-
-
-_entries: dict[Any, Callable[..., Any]] = {}
-
-
-def call(dispatcher: Any, *given: Any) -> Any:
-    """Call a compiled function from Python, with NamedTuples of arrays among its arguments.
-
-    Numba looks up the type of every field anew at each call, in Python, which takes ten times as
-    long as a small step of learning. Here its machine code is found by the arrays' layouts.
-    """
-    layout: list[Any] = [dispatcher]
-    _add_layout(layout, given)
-    key = tuple(layout)
-    entry = _entries.get(key)
-    if entry is None:
-        result = dispatcher(*given)  # compiles it where it must
-        typeof: Any = numba.typeof
-        found = getattr(dispatcher, "overloads", {}).get(tuple(typeof(each) for each in given))
-        _entries[key] = dispatcher if found is None else found.entry_point
-        return result
-    return entry(*given)
-
-
-def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
-    """Append what the types of these values follow from."""
-    for value in given:
-        if type(value) is np.ndarray:
-            layout += (value.dtype, value.ndim, value.flags.num)
-        else:
-            layout.append(type(value))
-            if isinstance(value, tuple):
-                _add_layout(layout, value)
 
 
 #: classes of users whose instances are passed to compiled code, and the functions behind each

@@ -5,9 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 import domkl.core.jit as jit
@@ -224,29 +222,3 @@ def test_where_nothing_can_be_stored_functions_are_compiled_anew(monkeypatch):
 
     monkeypatch.setattr(jit, "StampedCache", no_folder)
     assert jit.scalar(lambda a: a + 1)(1) == 2
-
-
-class Pair(NamedTuple):
-    left: np.ndarray
-    right: float
-
-
-@jit.sweep
-def _scaled(out, pair):
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = pair.right * pair.left[i, j]
-
-
-def test_a_call_finds_the_code_for_each_layout():
-    values = np.arange(12.0).reshape(3, 4)
-    for left in (values, values, values.T, values[:, ::2], values.astype("float32"), values[:0]):
-        out = np.zeros(left.shape)
-        jit.call(_scaled, out, Pair(left, 2.0))
-        np.testing.assert_array_equal(out, 2 * left)
-        jit.call(_scaled, out, Pair(left, 3))
-        np.testing.assert_array_equal(out, 3 * left)
-
-
-def test_a_call_of_a_plain_function():
-    assert [jit.call(max, 1, each) for each in (2, 3)] == [2, 3]
