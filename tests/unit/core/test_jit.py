@@ -146,28 +146,49 @@ features = domkl.RandomFeatures(np.ones((1, 2, 1)))
 run = domkl.simulate(own.Constant(), X, y, domkl.Graph.ring(2), features, cv="off")
 print(run.predictions[0, 0], sum(compiled.play.stats.cache_hits.values()))
 """
+#: a host as small as can be, which is quickly compiled
+TINY = """
+from domkl.algorithms.law import predict
+from domkl.core.jit import sweep
+
+
+@sweep
+def play(state, params, inputs, prediction):
+    predict(state, params, inputs, prediction)
+"""
+USE_TINY = """
+import numpy as np, domkl, own, tiny
+from domkl.algorithms.base import Inputs, Prediction
+prediction = Prediction(np.zeros(2), np.zeros((2, 1)))
+inputs = Inputs(np.ones((2, 1)), np.ones((2, 1, 2)), np.ones((2, 1)))
+state = own.State(np.zeros((2, 1, 2)))
+tiny.play(state, own.Constant().compiled, inputs, prediction)
+print(prediction.y_hat[0], sum(tiny.play.stats.cache_hits.values()))
+"""
 
 
 @pytest.mark.slow
 def test_a_users_law_is_stored_and_never_stale(tmp_path):
     """Stored once; compiled anew when its file, a function it calls or a constant there changes."""
 
-    def predicted():
-        run = [sys.executable, "-c", USE]
+    def predicted(script):
+        run = [sys.executable, "-c", script]
         out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
         return tuple(float(word) for word in out.split())
 
+    (tmp_path / "tiny.py").write_text(TINY)
     (tmp_path / "own.py").write_text(OWN.format("1.0"))
     (tmp_path / "helper.py").write_text(HELPER.format("1.0", "2"))
-    assert predicted()[0] == 2.0
-    assert predicted() == (2.0, 1)
+    assert predicted(USE) == (2.0, 0)
+    assert predicted(USE) == (2.0, 1)
+    assert predicted(USE_TINY) == (2.0, 0)
     (tmp_path / "own.py").write_text(OWN.format("3.0"))
-    assert predicted()[0] == 6.0
+    assert predicted(USE_TINY) == (6.0, 0)
     (tmp_path / "helper.py").write_text(HELPER.format("1.0", "5"))
-    assert predicted()[0] == 15.0
+    assert predicted(USE_TINY) == (15.0, 0)
     (tmp_path / "helper.py").write_text(HELPER.format("7.0", "5"))
-    assert predicted()[0] == 105.0
-    assert predicted() == (105.0, 1)
+    assert predicted(USE_TINY) == (105.0, 0)
+    assert predicted(USE_TINY) == (105.0, 1)
     run = [sys.executable, "-c", SMALL_RUN]  # elsewhere, where the user's module is not found
     subprocess.run(run, check=True, capture_output=True)
 
