@@ -275,9 +275,7 @@ def call(dispatcher: Any, *given: Any) -> Any:
     Numba looks up the type of every field anew at each call, in Python, which takes ten times as
     long as a small step of learning. Here its machine code is found by the arrays' layouts.
     """
-    layout: list[Any] = [dispatcher]
-    _add_layout(layout, given)
-    key = tuple(layout)
+    key = _layout(dispatcher, given)
     entry = _entries.get(key)
     if entry is None:
         result = dispatcher(*given)  # compiles it where it must
@@ -286,6 +284,17 @@ def call(dispatcher: Any, *given: Any) -> Any:
         _entries[key] = dispatcher if found is None else found.entry_point
         return result
     return entry(*given)
+
+
+def was_called(dispatcher: Any, *given: Any) -> bool:
+    """Whether `call` has found the machine code for these arguments before."""
+    return _layout(dispatcher, given) in _entries
+
+
+def _layout(dispatcher: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    layout: list[Any] = [dispatcher]
+    _add_layout(layout, given)
+    return tuple(layout)
 
 
 def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:

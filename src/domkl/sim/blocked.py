@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import rng
-from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction
+from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction, call, was_called
 from domkl.algorithms.law import function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
@@ -291,12 +291,10 @@ class _Network:
         flags = tuple(halves[name] for name in ("merges", "steps", "is_fused"))
         given: Any = (*flags, x, y, y_hat, self._f[0], self._web, self._map)
 
-        run: Any = work
-
         def part(low: int, high: int) -> None:
             room = self._rooms.get()
             try:
-                run(self._state, self._rates, now, after, *given, room, low, high)
+                call(work, self._state, self._rates, now, after, *given, room, low, high)
             finally:
                 self._rooms.put(room)
 
@@ -313,7 +311,7 @@ class _Network:
         rest = (x[0], y[0], y[0], self._f[0], self._web, self._map, room, 0, 1)
         given: Any = (self._state, self._rates, self._now, self._now, True, True, True, *rest)
         per_round = LOST + SHARED * n_learners * self._algorithm.relative_cost
-        return is_worth_compiling(work, given, n_rounds * per_round)
+        return was_called(work, *given) or is_worth_compiling(work, given, n_rounds * per_round)
 
     def by_learner(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run one round in one pass: x (1, K, d), y and y_hat (1, K)."""
@@ -338,7 +336,7 @@ class _Network:
             n = self._team.threads
             totals = self._web.totals
             parts = [(part, n) for part in range(n)]
-            self._team.each(lambda *part: add_totals(totals, said, *part), parts)
+            self._team.each(lambda *part: call(add_totals, totals, said, *part), parts)
 
     def by_kernel(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run some rounds, kernel after kernel: x (T, K, d), y and y_hat (T, K)."""
@@ -355,7 +353,7 @@ class _Network:
         said, heard, totals = (featureless(each) for each in whole[:3])
         exchange = Exchange(said, heard, totals, self._web.wires, self._web.net)
         z = np.empty((*f.shape[1:], 0), self._state[0].dtype)
-        weigh_rounds(state, self._rates, exchange, x, y, y_hat, f, z)
+        call(weigh_rounds, state, self._rates, exchange, x, y, y_hat, f, z)
 
     def _play_kernels(self, first: int, n_kernels: int, x: Floats, y: Floats) -> Floats:
         """Run some kernels through rounds x (T, K, d), y (T, K); give their predictions (T, K, n).
@@ -369,18 +367,17 @@ class _Network:
         after = spare(own, part)
         whole = self._room()
         z, energy = np.zeros_like(whole.z[:, :, :n_kernels]), whole.energy[:, :, :n_kernels].copy()
-        scratch, heard = kernels_of(whole.scratch, n_kernels), kernels_of(whole.heard, n_kernels)
+        scratch, heard = (kernels(each, 0, n_kernels) for each in (whole.scratch, whole.heard))
         room = Room(scratch, heard, np.ascontiguousarray(z), energy, whole.ends)
         web = self._web._replace(totals=kernels(self._web.totals, 0, n_kernels))
         f = np.empty((len(y), y.shape[1], n_kernels))
         features = map_of(self._features, first, n_kernels)
-        play_rounds(part, self._rates, own, after, x, y, f, web, features, room)
+        call(play_rounds, part, self._rates, own, after, x, y, f, web, features, room)
         if len(y) % 2:
             own = carry(law, own, after, 0, y.shape[1])
         flags = {"merges": True, "steps": False, "is_fused": False}
         given: Any = (*flags.values(), x[0], y[0], np.empty(len(y[0])), f[0], web, features, room)
-        run: Any = work
-        run(part, self._rates, own, own, *given, 0, y.shape[1])
+        call(work, part, self._rates, own, own, *given, 0, y.shape[1])
         put_kernels(self._state, part, first)
         return f
 
@@ -395,11 +392,6 @@ class _Network:
         none = np.empty((n_learners, 0)), np.empty(n_learners), np.empty(n_learners)
         self._work(said, said, *none, merges=True, steps=False, is_fused=False)
         self._now, self._after, self._is_open = own, None, False
-
-
-def kernels_of(fields: Any, n_kernels: int) -> Any:
-    """The first kernels of every field, in arrays of their own; their values do not matter."""
-    return kernels(fields, 0, n_kernels)
 
 
 class _Measure:

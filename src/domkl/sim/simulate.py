@@ -25,6 +25,7 @@ from domkl.typing import Real
 EXACT_CV_UP_TO = 1000
 CELL_BYTES = 4_000_000
 PLAYED_UP_TO = 128  # learners, of relative cost 1: too few to be shared out among threads
+PLAYED_ON_ONE_CORE = 32  # learners whose state stays in the core's own cache
 
 Progress = Callable[[int, int | None], None]
 Host = Callable[[Cell, Algorithm, Stream, Options, Callable[[int], None]], None]
@@ -115,6 +116,7 @@ def simulate(
     is_patient = interpreted is None
     options = replace(options, kept=options.kept + extra, is_patient=is_patient)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
+    options = replace(options, threads=max(1, threads // len(trials.graphs)))
     play = run_cell if interpreted else _host(algorithm, trials, stream, options)
     cells = _cells(trials, _n_cells(trials, stream, options, threads, play is not run_cell))
     options = replace(options, threads=max(1, threads // len(cells)))
@@ -162,7 +164,9 @@ def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options
         return run_cell
     if (stream.arrays is None and len(trials.graphs) > 1) or (is_measured and law.function is None):
         return run_cell
-    is_small = not is_separable(algorithm) and n_learners * algorithm.relative_cost <= PLAYED_UP_TO
+    is_small = n_learners * algorithm.relative_cost <= PLAYED_UP_TO
+    if is_separable(algorithm):  # its kernels can be shared out, and larger networks run by kernel
+        is_small = options.threads == 1 and n_learners <= PLAYED_ON_ONE_CORE
     if options.cv == "exact" or (not is_measured and is_small):
         return run_cell if stream.arrays is None else play_trial
     return play_network
