@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 import domkl
-from domkl.core import jit
+from domkl.algorithms import base
 
 K, D_IN, M = 10, 5, 850  # as many features as DOMKL has with 17 kernels
 
@@ -79,7 +79,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds and repetitions")
     options = parser.parse_args()
-    jit.PATIENCE = 0.0
+    base.PATIENCE = 0.0
     n_rounds, n_times = (400, 3) if options.quick else (4000, 9)
     rng = np.random.default_rng(0)
     X, y = rng.random((n_rounds, K, D_IN)), rng.random((n_rounds, K))

@@ -2,12 +2,12 @@
 
 import pytest
 
-from domkl.core import jit
+from domkl.algorithms import base
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiling():
     """Compile at once; or a short run is interpreted, and compared with itself."""
-    patience, jit.PATIENCE = jit.PATIENCE, 0.0
+    patience, base.PATIENCE = base.PATIENCE, 0.0
     yield
-    jit.PATIENCE = patience
+    base.PATIENCE = patience

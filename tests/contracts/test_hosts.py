@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.core import jit
+from domkl.algorithms import base
 from domkl.sim import blocked as passes
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     """Small as they are, these runs are to be compiled."""
-    monkeypatch.setattr(jit, "PATIENCE", 0.0)
+    monkeypatch.setattr(base, "PATIENCE", 0.0)
 
 
 ALGORITHMS = {

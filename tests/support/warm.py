@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 import domkl
+from domkl.algorithms import base
 from domkl.algorithms.registry import ALGORITHMS
-from domkl.core import jit
 
 HOSTS = ({"cv": "exact"}, {"cv": "off"}, {"cv": "exact", "interpreted": True})
 #: neighbors in this order share few binaries, so that workers that start together do not repeat
@@ -37,9 +37,9 @@ def run_case(name, host, dtype):
     features = domkl.RandomFeatures.draw(bank, 2, 3, seed=0)
     rng = np.random.default_rng(0)
     X, y = rng.random((2, 3, 2)), rng.random((2, 3))
-    patience, jit.PATIENCE = jit.PATIENCE, 0.0
+    patience, base.PATIENCE = base.PATIENCE, 0.0
     domkl.simulate(algorithm, X, y, domkl.Graph.path(3), features, dtype=dtype, **host)
-    jit.PATIENCE = patience
+    base.PATIENCE = patience
 
 
 def warm_up(cache, folder):

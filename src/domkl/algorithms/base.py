@@ -35,7 +35,7 @@ from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
-from domkl.core.jit import Parameters
+from domkl.core.jit import IS_COMPILING, Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
@@ -256,7 +256,7 @@ class CompiledAlgorithm(Algorithm):
     def _call(self, name: str, *given: Any) -> Any:
         """Call a function of the law; where Numba cannot compile a user's, call it as Python."""
         try:
-            return call(getattr(self.law, name), *given)
+            return machine_code(getattr(self.law, name), *given)(*given)
         except NumbaError as error:
             self.law.give_up(name, error)
             return getattr(self.law, name)(*given)
@@ -269,8 +269,8 @@ class CompiledAlgorithm(Algorithm):
 _entries: dict[Any, Callable[..., Any]] = {}
 
 
-def call(dispatcher: Any, *given: Any) -> Any:
-    """Call a compiled function from Python, with NamedTuples of arrays among its arguments.
+def machine_code(dispatcher: Any, *given: Any) -> Any:
+    """Give what to call instead of a compiled function, with NamedTuples of arrays as arguments.
 
     Numba looks up the type of every field anew at each call, in Python, which takes ten times as
     long as a small step of learning. Here its machine code is found by the arrays' layouts.
@@ -278,17 +278,15 @@ def call(dispatcher: Any, *given: Any) -> Any:
     key = _layout(dispatcher, given)
     entry = _entries.get(key)
     if entry is None:
-        result = dispatcher(*given)  # compiles it where it must
         typeof: Any = numba.typeof
-        found = getattr(dispatcher, "overloads", {}).get(tuple(typeof(each) for each in given))
-        _entries[key] = dispatcher if found is None else found.entry_point
-        return result
-    return entry(*given)
-
-
-def was_called(dispatcher: Any, *given: Any) -> bool:
-    """Whether `call` has found the machine code for these arguments before."""
-    return _layout(dispatcher, given) in _entries
+        overloads = getattr(dispatcher, "overloads", None)
+        if overloads is None:  # a Python function
+            return dispatcher
+        found = overloads.get(tuple(typeof(each) for each in given))
+        if found is None:  # to be compiled by this call, or to be called with other types
+            return dispatcher
+        entry = _entries[key] = found.entry_point
+    return entry
 
 
 def _layout(dispatcher: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -306,6 +304,33 @@ def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
             layout.append(type(value))
             if isinstance(value, tuple):
                 _add_layout(layout, value)
+
+
+#: seconds that may be lost by running interpreted before a host is compiled, which costs some more
+PATIENCE = 2.0
+_lost: dict[Any, float] = {}
+
+
+def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: float) -> bool:
+    """Whether to call a compiled function, if running interpreted would lose so many seconds.
+
+    It is where its binary is at hand or stored on disk, and where `PATIENCE` is used up by this
+    call and those before it. So a first small run does not wait for the compiler.
+    """
+    if not IS_COMPILING:
+        return True
+    if _layout(dispatcher, arguments) in _entries:
+        return True
+    typeof: Any = numba.typeof
+    kinds = tuple(typeof(argument) for argument in arguments)
+    if kinds in dispatcher.overloads:
+        return True
+    key = (dispatcher, kinds)
+    is_new = key not in _lost
+    _lost[key] = _lost.get(key, 0.0) + seconds
+    has = getattr(dispatcher._cache, "has", None)
+    is_stored = is_new and has is not None and has(kinds, dispatcher.targetctx)
+    return is_stored or _lost[key] >= PATIENCE
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -178,31 +178,6 @@ class _TolerantIndex(IndexDataCacheFile):
             return {}
 
 
-#: seconds that may be lost by running interpreted before a host is compiled, which costs some more
-PATIENCE = 2.0
-_lost: dict[Any, float] = {}
-
-
-def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: float) -> bool:
-    """Whether to call a compiled function, if running interpreted would lose so many seconds.
-
-    It is where its binary is at hand or stored on disk, and where `PATIENCE` is used up by this
-    call and those before it. So a first small run does not wait for the compiler.
-    """
-    if not IS_COMPILING:
-        return True
-    typeof: Any = numba.typeof
-    kinds = tuple(typeof(argument) for argument in arguments)
-    if kinds in dispatcher.overloads:
-        return True
-    key = (dispatcher, kinds)
-    is_new = key not in _lost
-    _lost[key] = _lost.get(key, 0.0) + seconds
-    has = getattr(dispatcher._cache, "has", None)
-    is_stored = is_new and has is not None and has(kinds, dispatcher.targetctx)
-    return is_stored or _lost[key] >= PATIENCE
-
-
 #: classes of users whose instances are passed to compiled code, and the functions behind each
 FOREIGN: dict[type, tuple[Callable[..., Any], ...]] = {}
 

@@ -23,11 +23,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import rng
-from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction, call, was_called
+from domkl.algorithms.base import (
+    Algorithm,
+    Inputs,
+    Net,
+    Prediction,
+    is_worth_compiling,
+    machine_code,
+)
 from domkl.algorithms.law import function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
-from domkl.core.jit import is_worth_compiling, sweep
+from domkl.core.jit import sweep
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all
 from domkl.sim.cv import Pairs, by_moments
@@ -294,7 +301,7 @@ class _Network:
         def part(low: int, high: int) -> None:
             room = self._rooms.get()
             try:
-                call(work, self._state, self._rates, now, after, *given, room, low, high)
+                _run(work, self._state, self._rates, now, after, *given, room, low, high)
             finally:
                 self._rooms.put(room)
 
@@ -311,7 +318,7 @@ class _Network:
         rest = (x[0], y[0], y[0], self._f[0], self._web, self._map, room, 0, 1)
         given: Any = (self._state, self._rates, self._now, self._now, True, True, True, *rest)
         per_round = LOST + SHARED * n_learners * self._algorithm.relative_cost
-        return was_called(work, *given) or is_worth_compiling(work, given, n_rounds * per_round)
+        return is_worth_compiling(work, given, n_rounds * per_round)
 
     def by_learner(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run one round in one pass: x (1, K, d), y and y_hat (1, K)."""
@@ -336,7 +343,7 @@ class _Network:
             n = self._team.threads
             totals = self._web.totals
             parts = [(part, n) for part in range(n)]
-            self._team.each(lambda *part: call(add_totals, totals, said, *part), parts)
+            self._team.each(lambda *part: _run(add_totals, totals, said, *part), parts)
 
     def by_kernel(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run some rounds, kernel after kernel: x (T, K, d), y and y_hat (T, K)."""
@@ -353,7 +360,7 @@ class _Network:
         said, heard, totals = (featureless(each) for each in whole[:3])
         exchange = Exchange(said, heard, totals, self._web.wires, self._web.net)
         z = np.empty((*f.shape[1:], 0), self._state[0].dtype)
-        call(weigh_rounds, state, self._rates, exchange, x, y, y_hat, f, z)
+        _run(weigh_rounds, state, self._rates, exchange, x, y, y_hat, f, z)
 
     def _play_kernels(self, first: int, n_kernels: int, x: Floats, y: Floats) -> Floats:
         """Run some kernels through rounds x (T, K, d), y (T, K); give their predictions (T, K, n).
@@ -372,12 +379,12 @@ class _Network:
         web = self._web._replace(totals=kernels(self._web.totals, 0, n_kernels))
         f = np.empty((len(y), y.shape[1], n_kernels))
         features = map_of(self._features, first, n_kernels)
-        call(play_rounds, part, self._rates, own, after, x, y, f, web, features, room)
+        _run(play_rounds, part, self._rates, own, after, x, y, f, web, features, room)
         if len(y) % 2:
             own = carry(law, own, after, 0, y.shape[1])
         flags = {"merges": True, "steps": False, "is_fused": False}
         given: Any = (*flags.values(), x[0], y[0], np.empty(len(y[0])), f[0], web, features, room)
-        call(work, part, self._rates, own, own, *given, 0, y.shape[1])
+        _run(work, part, self._rates, own, own, *given, 0, y.shape[1])
         put_kernels(self._state, part, first)
         return f
 
@@ -392,6 +399,10 @@ class _Network:
         none = np.empty((n_learners, 0)), np.empty(n_learners), np.empty(n_learners)
         self._work(said, said, *none, merges=True, steps=False, is_fused=False)
         self._now, self._after, self._is_open = own, None, False
+
+
+def _run(function: Any, *given: Any) -> None:
+    machine_code(function, *given)(*given)
 
 
 class _Measure:

@@ -11,11 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction, call, was_called
+from domkl.algorithms.base import (
+    Algorithm,
+    Inputs,
+    Net,
+    Prediction,
+    is_worth_compiling,
+    machine_code,
+)
 from domkl.algorithms.law import LAWS, function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.features import RandomFeatures
-from domkl.core.jit import compiled_as, generic, is_worth_compiling, sweep
+from domkl.core.jit import compiled_as, generic, sweep
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
@@ -187,11 +194,10 @@ def play_trial(
         tail = (x, y, *features, *rooms, *recorded, component, is_measured)
         given: Any = (cell.state, algorithm.compiled, *exchange, *tail)
         is_asked = start == 0 and options.is_patient
-        is_asked = is_asked and not was_called(play, *given)
         if is_asked and not is_worth_compiling(play, given, n_rounds * LOST):
             run_cell(cell, algorithm, stream, options, after_rounds)
             return
-        call(play, *given)
+        machine_code(play, *given)(*given)
         records.rows("targets", n)[:] = y
         records.end_rounds(n)
         after_rounds(n)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.core import jit
+from domkl.algorithms import base
 
 
 class State(NamedTuple):
@@ -57,7 +57,7 @@ def problem():
 @pytest.mark.slow
 @pytest.mark.parametrize("cv", ["exact", "off"])
 def test_it_is_the_same_in_every_host(cv, monkeypatch):
-    monkeypatch.setattr(jit, "PATIENCE", 0.0)
+    monkeypatch.setattr(base, "PATIENCE", 0.0)
     first, *others = (
         domkl.simulate(Gossip(), *problem(), cv=cv, threads=threads, interpreted=interpreted)
         for threads, interpreted in ((1, True), (1, False), (2, False))

@@ -138,9 +138,9 @@ class Constant(domkl.CompiledAlgorithm):
 HELPER = "import numba\n\nRATE = {}\n\n@numba.njit\ndef scaled(a):\n    return {} * a * RATE\n"
 USE = """
 import numpy as np, domkl, own
-from domkl.core import jit
+from domkl.algorithms import base
 from domkl.sim import compiled
-jit.PATIENCE = 0.0
+base.PATIENCE = 0.0
 X, y = np.ones((3, 2, 1)), np.ones((3, 2))
 features = domkl.RandomFeatures(np.ones((1, 2, 1)))
 run = domkl.simulate(own.Constant(), X, y, domkl.Graph.ring(2), features, cv="off")
@@ -197,19 +197,6 @@ def test_an_index_that_cannot_be_read_counts_as_empty(tmp_path):
     index = jit._TolerantIndex(str(tmp_path), "some", "stamp")
     (tmp_path / "some.nbi").write_bytes(b"no pickle at all")
     assert index.load("key") is None
-
-
-def test_small_work_is_not_compiled_until_patience_is_used_up(monkeypatch):
-    @jit.numba.njit
-    def twice(a):
-        return 2 * a
-
-    monkeypatch.setattr(jit, "PATIENCE", 1.0)
-    assert not jit.is_worth_compiling(twice, (1.0,), 0.6)
-    assert jit.is_worth_compiling(twice, (1.0,), 0.6)
-    assert not jit.is_worth_compiling(twice, (1,), 0.6)  # another type
-    twice(1)
-    assert jit.is_worth_compiling(twice, (1,), 0.0)
 
 
 SMALL_RUN = """
