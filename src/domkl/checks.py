@@ -43,11 +43,16 @@ def choice(name: str, value: Any, options: Iterable[str]) -> Any:
     return value
 
 
-def samples(name: str, values: ArrayLike, shape: str) -> Floats:
-    """Accept a finite numeric array whose axes are named by ``shape``, such as "T K d"."""
+def samples(name: str, values: ArrayLike, shape: str, *, may_miss: bool = False) -> Floats:
+    """Accept a finite numeric array whose axes are named by ``shape``, such as "T K d".
+
+    Where values may be missing, NaN and masked values stand for them.
+    """
     axes = shape.split()
     if np.ma.is_masked(values):
-        raise DataError(f"{name} must have no masked values; fill or drop them")
+        if not may_miss:
+            raise DataError(f"{name} must have no masked values; fill or drop them")
+        values = np.ma.asarray(values, dtype=np.float64).filled(np.nan)
     try:
         given = np.asarray(values)
         if given.dtype.kind not in "biufO":
@@ -59,8 +64,9 @@ def samples(name: str, values: ArrayLike, shape: str) -> Floats:
         raise DataError(f"{name} must have shape ({', '.join(axes)}), got {array.shape}")
     if array.size == 0:
         raise DataError(f"{name} must not be empty, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+    is_sound = np.isfinite(array) | np.isnan(array) if may_miss else np.isfinite(array)
+    if not is_sound.all():
+        where = tuple(int(i) for i in np.argwhere(~is_sound)[0])
         raise DataError(f"{name} must be finite, got {array[where]} at index {where}")
     return array
 

@@ -17,6 +17,7 @@ DOMKL weighs its kernels by a Hedge over their accumulated losses, (16), or by m
 graphs without cycles, (19)-(22). With one kernel DOMKL is DOKL.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -107,11 +108,16 @@ def primal_step(
     energy : (K, P)
         ‖z‖².
     y, degree : (K,)
+        Without a label, NaN, a learner steps to its center.
     """
     n_learners, n_kernels, _ = theta.shape
     factor = np.empty(n_kernels)
     for k in range(n_learners):
         stiffness = eta_l + rho * degree[k]
+        if math.isnan(y[k]):
+            for p in range(n_kernels):
+                copied(theta[k, p], center[k, p])
+            continue
         for p in range(n_kernels):
             factor[p] = dot(center[k, p], z[k, p])
         for p in range(n_kernels):
@@ -332,6 +338,7 @@ class DOKL(CompiledAlgorithm):
     eta_l: float = 0.2
     loss: Loss = Squared()
 
+    takes_missing = True
     single_kernel = True
     law = Law(
         SingleState,
@@ -395,6 +402,8 @@ class DOMKL(CompiledAlgorithm):
     eta_g: float = 10.0
     loss: Loss = Squared()
     weights: Literal["neighbors", "message-passing"] = "neighbors"
+
+    takes_missing = True
 
     def __post_init__(self) -> None:
         checks.positive("rho", self.rho)

@@ -87,11 +87,15 @@ class Net(NamedTuple):
     indptr: Ints  # (K + 1,)    learner k's directed edges are indptr[k]:indptr[k + 1]
 
 
+NO_NOTES = np.empty((0, 0))
+
+
 class Prediction(NamedTuple):
     """What was said of the inputs before the labels were seen."""
 
     y_hat: Floats  # (K,)
     by_kernel: Floats  # (K, P)
+    notes: Floats = NO_NOTES  # (K, N)  what a law notes for the step that learns the label
 
 
 class Function(NamedTuple):
@@ -118,6 +122,8 @@ class Algorithm(Parameters, ABC):
     is_alone: bool = False
     #: time of a learner-step and kernel, with DOMKL's as 1: for estimates of the time that is left
     relative_cost: float = 1.0
+    #: takes NaN for the label of a learner that has none in a round: it then only follows
+    takes_missing: bool = False
     #: its compiled functions, where it has any
     law: ClassVar[Law | None] = None
 
@@ -138,7 +144,10 @@ class Algorithm(Parameters, ABC):
     def local_step(
         self, state: Any, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
     ) -> tuple[Any, Any]:
-        """Learn from one labelled sample each; give the state and what neighbors should hear."""
+        """Learn from one labelled sample each; give the state and what neighbors should hear.
+
+        The prediction is the one made for these inputs, some rounds ago if labels come late.
+        """
 
     @abstractmethod
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
@@ -235,7 +244,8 @@ class CompiledAlgorithm(Algorithm):
     def predict(self, state: Any, inputs: Inputs) -> Prediction:
         """Predict every learner's label."""
         shape = inputs.energy.shape
-        prediction = Prediction(np.empty(shape[0]), np.empty(shape))
+        n_notes = self.law.n_notes(state)
+        prediction = Prediction(np.empty(shape[0]), np.empty(shape), np.empty((shape[0], n_notes)))
         self._call("predict", state, self.compiled, inputs, prediction)
         return prediction
 

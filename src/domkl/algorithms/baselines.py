@@ -53,6 +53,11 @@ class Alone(Algorithm):
         return self.algorithm.uses_features
 
     @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        """As the algorithm."""
+        return self.algorithm.takes_missing
+
+    @property
     def relative_cost(self) -> float:  # type: ignore[override]
         """As the algorithm."""
         return self.algorithm.relative_cost

@@ -7,6 +7,7 @@ A learner combines its neighbors' estimates with its own, then adapts by a gradi
 RFF-DOMKL does so for each kernel and weighs the kernels by the Hedge of DOMKL, (16).
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -55,11 +56,15 @@ class Message(NamedTuple):
 def gradient_step(
     theta: Array, start: Array, z: Array, f: Floats, y: Floats, step: float, loss: Any
 ) -> None:
-    """Write θ = start − step · ℓ′(f, y) z: theta, start, z (K, P, D), f (K, P), y (K,)."""
+    """Write θ = start − step · ℓ′(f, y) z: theta, start, z (K, P, D), f (K, P), y (K,).
+
+    Without a label, NaN, θ is where the step starts.
+    """
     n_learners, n_kernels = f.shape
     for k in range(n_learners):
+        is_known = not math.isnan(y[k])
         for p in range(n_kernels):
-            slope = loss_derivative(loss, f[k, p], y[k])
+            slope = loss_derivative(loss, f[k, p], y[k]) if is_known else 0.0
             shifted(theta[k, p], start[k, p], z[k, p], theta.dtype.type(-step * slope))
 
 
@@ -154,6 +159,7 @@ class RFFDOKL(CompiledAlgorithm):
     step: float = 0.5
     loss: Loss = Squared()
 
+    takes_missing = True
     single_kernel = True
     law = Law(
         SingleState,
@@ -198,6 +204,7 @@ class RFFDOMKL(CompiledAlgorithm):
     eta_g: float = 10.0
     loss: Loss = Squared()
 
+    takes_missing = True
     law = Law(
         State,
         Message,

@@ -34,7 +34,8 @@ class Law:
         Write ``prediction.y_hat`` (K,) and ``prediction.by_kernel`` (K, P) for ``inputs`` with x
         (K, d), z (K, P, D) and energy (K, P).
     local_step : local_step(state, parameters, inputs, y, prediction, net, message)
-        Learn the labels y (K,): update the state, and write every field of the message.
+        Learn the labels y (K,): update the state, and write every field of the message. Inputs and
+        prediction are those of the labels' round, which may be some rounds ago.
     merge : merge(state, parameters, heard, net)
         Take in what was heard: the fields of the message, delivered.
     exchange : mapping
@@ -52,6 +53,9 @@ class Law:
     scratch : names of fields of the state, optional
         Those that `merge` writes in full and that nothing reads after the next `local_step`. A
         host may hold them for a few learners at a time only, and use their arrays meanwhile.
+    notes : notes(state) -> int, optional
+        How many numbers `predict` writes to each learner's row of ``prediction.notes``, for the
+        `local_step` that learns the label. None by default.
     is_separable : bool
         Whether kernels have no influence on each other but through the weights of ``function``, and
         every field of state and message has kernels on its second axis. Then a host may run some
@@ -72,6 +76,7 @@ class Law:
         by_edge: tuple[str, ...] = (),
         room: Mapping[str, str] | None = None,
         scratch: tuple[str, ...] = (),
+        notes: Callable[[Any], int] | None = None,
         is_separable: bool = False,
     ) -> None:
         for kind in (state, message):
@@ -83,6 +88,7 @@ class Law:
         self.predict, self.local_step = _compiled(predict), _compiled(local_step)
         self.merge = _compiled(merge)
         self.function = None if function is None else _compiled(function)
+        self.n_notes: Callable[[Any], int] = (lambda _: 0) if notes is None else notes
         self.is_compiled = IS_COMPILING  # False once Numba has refused one of the functions
         LAWS[state] = MESSAGES[message] = self
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)

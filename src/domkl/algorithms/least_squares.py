@@ -13,6 +13,7 @@ n grows by a half each round, and what is older than half of the stream counts l
 are robust: see `robust_square`.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -90,11 +91,19 @@ def local_step(
     net: Net,
     message: Message,
 ) -> None:
-    """Take each sample into its learner's fits, say θ moved as the fits move, and add losses up."""
+    """Take each sample into its learner's fits, say θ moved as the fits move, and add losses up.
+
+    A learner without a label, NaN, says again what its means are.
+    """
     z, n_kernels, kind = inputs.z, state.theta.shape[1], params.loss.kind
     by_theta, by_own, _ = _estimates(state, params)
     gain = np.empty(state.theta.shape[2], state.theta.dtype)
     for k in range(len(y)):
+        if math.isnan(y[k]):
+            copied(message.loss[k], state.loss[k])
+            for p in range(n_kernels):
+                copied(message.theta[k, p], state.theta[k, p])
+            continue
         n = state.rounds[k]
         keep = params.forget * 2 * n / (2 * n + 1)
         noise, own_noise = _mean_loss(state.loss[k], n), _mean_loss(state.own_loss[k], n)
@@ -259,6 +268,7 @@ class DOMKRLS(CompiledAlgorithm):
     ridge: float = 1e-3
     loss: Loss = Squared()
 
+    takes_missing = True
     relative_cost = 6.0  # as benchmarks/bench_domkrls.py measures it
     law = Law(
         State,
@@ -296,7 +306,8 @@ class DOMKRLS(CompiledAlgorithm):
     def deviation(self, state: State, inputs: Inputs) -> Floats:
         """√ Σ_p q_p [s² (1 + z_pᵀC_p z_p) + (f_p − f)²]; of log-odds, without the noise."""
         out = np.empty(len(state.theta))
-        deviations(out, state, self.compiled, inputs.z, *self.predict(state, inputs))
+        y_hat, f, _ = self.predict(state, inputs)
+        deviations(out, state, self.compiled, inputs.z, y_hat, f)
         return out
 
     def idle_step(self, state: State, net: Net) -> tuple[State, Message]:

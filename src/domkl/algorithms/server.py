@@ -5,6 +5,7 @@ everybody the result. It needs a server, so a mesh cannot run it; it is what dec
 algorithms are compared with.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,14 +53,15 @@ def local_step(
     net: Net,
     message: Message,
 ) -> None:
-    """Tell the gradient ∇ℓ = ℓ′(f, y) z and the loss of every kernel."""
+    """Tell the gradient ∇ℓ = ℓ′(f, y) z and the loss of every kernel; 0 without a label."""
     z, f, gradient = inputs.z, prediction.by_kernel, message.gradient
     n_learners, n_kernels = f.shape
     for k in range(n_learners):
+        is_known = not math.isnan(y[k])
         for p in range(n_kernels):
-            slope = loss_derivative(rates.loss, f[k, p], y[k])
+            slope = loss_derivative(rates.loss, f[k, p], y[k]) if is_known else 0.0
             scaled(gradient[k, p], z[k, p], gradient.dtype.type(slope))
-            message.loss[k, p] = loss_value(rates.loss, f[k, p], y[k])
+            message.loss[k, p] = loss_value(rates.loss, f[k, p], y[k]) if is_known else 0.0
 
 
 @sweep
@@ -108,6 +110,7 @@ class COMKL(CompiledAlgorithm):
     eta_g: float = 10.0
     loss: Loss = Squared()
 
+    takes_missing = True
     law = Law(
         State,
         Message,

@@ -204,12 +204,16 @@ def _compiled_pull(loss: Any, v: Any, y: Any, tau: Any) -> Any:
 def add_losses(out: Floats, before: Floats, f: Floats, y: Floats, loss: Any) -> None:
     """Write the account ``before`` with each kernel's loss added, what eq. (15) sums.
 
-    out, before, f (K, P); y (K,). ``out`` may be ``before``.
+    out, before, f (K, P); y (K,), NaN where there is no label and so no loss. ``out`` may be
+    ``before``.
     """
     n_learners, n_kernels = f.shape
     for k in range(n_learners):
+        is_known = not math.isnan(y[k])
         for p in range(n_kernels):
-            out[k, p] = before[k, p] + loss_value(loss, f[k, p], y[k])
+            out[k, p] = before[k, p]
+            if is_known:
+                out[k, p] += loss_value(loss, f[k, p], y[k])
 
 
 class Loss(Parameters):

@@ -34,10 +34,11 @@ from domkl.algorithms.base import (
 from domkl.algorithms.law import function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
-from domkl.core.jit import sweep
+from domkl.core.jit import generic, sweep
 from domkl.sim.cells import Cell, Options, first_state, network_of
-from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all
+from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all, ring_of
 from domkl.sim.cv import Pairs, by_moments
+from domkl.sim.delay import Waiting, nothing_waits, queue_of
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
 from domkl.sim.recorder import Records
@@ -77,6 +78,16 @@ class Room(NamedTuple):
     ends: Ints  # (BLOCK + 1,)
 
 
+class How(NamedTuple):
+    """What a pass does."""
+
+    merges: bool  # what was said in the last round
+    predicts: bool
+    learns: bool  # what was predicted, or what waited for its label
+    is_fused: bool = False  # carried fields are those said, scratch fields live for one block
+    is_late: bool = False  # what is learned is not what is predicted
+
+
 class Web(NamedTuple):
     """The network of a pass: between whom messages go, and what was summed of them."""
 
@@ -91,23 +102,22 @@ def work(
     rates: Any,
     now: Any,
     after: Any,
-    merges: bool,
-    steps: bool,
-    is_fused: bool,
+    how: How,
     x: Floats,
-    y: Floats,
-    y_hat: Floats,
-    f: Floats,
+    prediction: Prediction,
+    x_late: Floats,
+    y_late: Floats,
+    then: Prediction,
     web: Web,
     features: Map,
     room: Room,
     low: int,
     high: int,
 ) -> None:
-    """Merge what was said ``now``; then predict, and step to what is said ``after``.
+    """Merge what was said ``now``; then predict x (K, d), and step to what is said ``after``.
 
-    Of learners low..high − 1; x (K, d), y and y_hat (K,), f (K, P). Either half may be left out.
-    If it ``is_fused``, carried fields are those of ``now``, and scratch fields live for one block.
+    What is learned are x_late and y_late (K,), which were predicted ``then``. Of learners
+    low..high − 1; ``how`` says what is done, and may leave parts out.
     """
     wires, net, totals = web
     for start in range(low, high, BLOCK):
@@ -115,21 +125,31 @@ def work(
         first, last = net.indptr[start], net.indptr[stop]
         some = net_rows(net.degree, net.size, net.indptr, room.ends, start, stop)
         own = rows(state, start, stop, first, last)
-        if is_fused:
+        if how.is_fused:
             own = block(state, now, room.scratch, start, stop, first, last)
-            if not merges:
+            if not how.merges:
                 load_scratch(state, room.scratch, start, stop)
-        if merges:
+        if how.merges:
             hear(room.heard, now, totals, wires, start, stop)
             merge(own, rates, rows(room.heard, 0, stop - start, 0, last - first), some)
-        if steps:
-            n, m, z, energy = stop - start, features.n_frequencies, room.z, room.energy
+        n, m, z, energy = stop - start, features.n_frequencies, room.z, room.energy
+        if how.predicts:
             map_rows(x[start:stop], features.turns, z, energy, m, features.linear)
             inputs = Inputs(x[start:stop], z[0, :n], energy[0, :n])
-            prediction = Prediction(y_hat[start:stop], f[start:stop])
-            predict(own, rates, inputs, prediction)
-            said = rows(after, start, stop, first, last)
-            local_step(own, rates, inputs, y[start:stop], prediction, some, said)
+            predict(own, rates, inputs, predicted_by(prediction, start, stop))
+        if how.learns:
+            if how.is_late:
+                map_rows(x_late[start:stop], features.turns, z, energy, m, features.linear)
+            inputs = Inputs(x_late[start:stop], z[0, :n], energy[0, :n])
+            said, y = rows(after, start, stop, first, last), y_late[start:stop]
+            local_step(own, rates, inputs, y, predicted_by(then, start, stop), some, said)
+
+
+@generic
+def predicted_by(prediction: Prediction, low: int, high: int) -> Prediction:
+    """What some learners predicted."""
+    y_hat, f, notes = prediction.y_hat, prediction.by_kernel, prediction.notes
+    return Prediction(y_hat[low:high], f[low:high], notes[low:high])
 
 
 @sweep
@@ -156,13 +176,14 @@ def play_rounds(
     The last exchange is left to be done: of ``now`` after an even number of rounds.
     """
     n_rounds, n_learners, _ = f.shape
-    y_hat = np.empty(n_learners)
+    y_hat, notes = np.empty(n_learners), np.empty((n_learners, 0))
     for t in range(n_rounds):
         is_even = t % 2 == 0
         old, new = (now, after) if is_even else (after, now)
+        how, prediction = How(t > 0, True, True, True, False), Prediction(y_hat, f[t], notes)
         work(
-            state, rates, old, new, t > 0, True, True, x[t], y[t], y_hat, f[t], web, features, room,
-            0, n_learners,
+            state, rates, old, new, how, x[t], prediction, x[t], y[t], prediction, web, features,
+            room, 0, n_learners,
         )  # fmt: skip
         total(web.totals, new, 0, 1)
 
@@ -184,10 +205,10 @@ def weigh_rounds(
     """
     said, heard, totals, wires, net = exchange
     n_rounds, n_learners, n_kernels = f.shape
-    energy = np.ones((n_learners, n_kernels))
+    energy, notes = np.ones((n_learners, n_kernels)), np.empty((n_learners, 0))
     for t in range(n_rounds):
         combine(y_hat[t], f[t], function(state)[1])
-        prediction, inputs = Prediction(y_hat[t], f[t]), Inputs(x[t], z, energy)
+        prediction, inputs = Prediction(y_hat[t], f[t], notes), Inputs(x[t], z, energy)
         local_step(state, rates, inputs, y[t], prediction, net, said)
         merge_all(state, rates, said, heard, totals, wires, net)
 
@@ -204,11 +225,13 @@ def play_network(
         cell.state = first_state(cell, algorithm, options.dtype)
     link(options.dtype)
     n_learners = cell.graphs[0].n_learners
+    is_prompt = options.delay == 0
     is_by_kernel = options.cv == "off" and cell.place is None and is_separable(algorithm)
+    is_by_kernel = is_by_kernel and is_prompt
     n_rounds = stretch_of(n_learners) if is_by_kernel else 1
     records = Records(1, n_learners, options.kept, options.cv == "moments", n_rounds)
     with Team(options.threads) as team:
-        network = _Network(cell, algorithm, team)
+        network = _Network(cell, algorithm, team, options.delay)
         measure = None if options.cv == "off" else _Measure(cell, algorithm, options, records)
         play = network.by_kernel if n_rounds > 1 else network.by_learner
         play = play if measure is None else network.in_two_passes
@@ -224,6 +247,7 @@ def play_network(
             after_rounds(len(y))
         network.close()
     cell.records = records
+    cell.waiting = network.waiting(cell)
     if measure is not None and measure.pairs is not None:
         cell.sampled_mean, cell.sampled_variance = measure.pairs.sampled()
 
@@ -258,7 +282,7 @@ def _stretches(stream: Stream, most: int, records: Records) -> Iterator[tuple[Fl
 class _Network:
     """One network, what it has said, and the threads that work on it."""
 
-    def __init__(self, cell: Cell, algorithm: Algorithm, team: Team) -> None:
+    def __init__(self, cell: Cell, algorithm: Algorithm, team: Team, delay: int) -> None:
         self._cell, self._algorithm, self._team = cell, algorithm, team
         self._rates, self._state = algorithm.compiled, cell.state
         exchange = exchange_of(cell, algorithm, cell.state, BLOCK)
@@ -271,6 +295,11 @@ class _Network:
         network = network_of(cell, algorithm)
         self._share, self.total = network.share, network.total
         n_learners, n_kernels = network.n_learners, self._features.n_kernels
+        self._ring, self._queue, self._delay = (
+            ring_of(cell, algorithm, delay),
+            queue_of(cell.waiting),
+            delay,
+        )
         self._f = np.empty((1, n_learners, n_kernels))
         self._rooms: SimpleQueue[Room] = SimpleQueue()
         for _ in range(team.threads):
@@ -291,12 +320,10 @@ class _Network:
         kind, words, ends = type(self._state), type(self._now), np.empty(BLOCK + 1, dtype=np.int64)
         return Room(kind(*scratch), words(*heard), z, energy, ends)
 
-    def _work(
-        self, now: Any, after: Any, x: Floats, y: Floats, y_hat: Floats, **halves: bool
-    ) -> None:
+    def _work(self, now: Any, after: Any, how: How, x: Floats, x_late: Floats, y: Floats) -> None:
         """Call `work` for all learners, shared out among the threads."""
-        flags = tuple(halves[name] for name in ("merges", "steps", "is_fused"))
-        given: Any = (*flags, x, y, y_hat, self._f[0], self._web, self._map)
+        late = (x_late, y, self._ring.then)
+        given: Any = (how, x, self._ring.now, *late, self._web, self._map)
 
         def part(low: int, high: int) -> None:
             room = self._rooms.get()
@@ -315,8 +342,10 @@ class _Network:
         n_rounds, n_learners = y.shape
         room = self._rooms.get()
         self._rooms.put(room)
-        rest = (x[0], y[0], y[0], self._f[0], self._web, self._map, room, 0, 1)
-        given: Any = (self._state, self._rates, self._now, self._now, True, True, True, *rest)
+        sample, late = (x[0], self._ring.now), (x[0], y[0], self._ring.then)
+        rest = (*sample, *late, self._web, self._map, room, 0, 1)
+        how = How(True, True, True)
+        given: Any = (self._state, self._rates, self._now, self._now, how, *rest)
         per_round = LOST + SHARED * n_learners * self._algorithm.relative_cost
         return is_worth_compiling(work, given, n_rounds * per_round)
 
@@ -324,17 +353,56 @@ class _Network:
         """Run one round in one pass: x (1, K, d), y and y_hat (1, K)."""
         if self._after is None:
             self._after = spare(self._now, self._state)
-        now, after, given = self._now, self._after, (x[0], y[0], y_hat[0])
-        self._work(now, after, *given, merges=self._is_open, steps=True, is_fused=True)
+        now, after, late = self._now, self._after, self._late(x[0], y[0])
+        if late is None:
+            self._predict(x[0], y_hat[0])
+            return
+        how = How(self._is_open, True, True, is_fused=True, is_late=self._delay > 0)
+        self._work(now, after, how, x[0], *late)
+        self._note(y_hat[0])
         self._spread(after)
         self._now, self._after, self._is_open = after, now, True
 
     def in_two_passes(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run one round, the exchange included: x (1, K, d), y and y_hat (1, K)."""
-        said, given = self._now, (x[0], y[0], y_hat[0])
-        self._work(said, said, *given, merges=False, steps=True, is_fused=False)
+        said, late = self._now, self._late(x[0], y[0])
+        if late is None:
+            self._predict(x[0], y_hat[0])
+            return
+        self._work(said, said, How(False, True, True, is_late=self._delay > 0), x[0], *late)
         self._spread(said)
-        self._work(said, said, *given, merges=True, steps=False, is_fused=False)
+        self._work(said, said, How(True, False, False), x[0], *late)
+        self._note(y_hat[0])
+
+    def _late(self, x: Floats, y: Floats) -> tuple[Floats, Floats] | None:
+        """What is learned in the round of x (K, d), y (K,); None as long as all of it waits."""
+        if self._delay == 0:
+            return x, y
+        self._queue.append((x.copy(), y.copy(), self._ring.now))
+        if len(self._queue) <= self._delay:
+            return None
+        x_late, y_late, _ = self._queue.popleft()
+        return x_late, y_late
+
+    def _predict(self, x: Floats, y_hat: Floats) -> None:
+        """Predict, and learn nothing."""
+        none = np.empty(len(y_hat))
+        self._work(self._now, self._now, How(False, True, False), x, x, none)
+        self._note(y_hat)
+
+    def _note(self, y_hat: Floats) -> None:
+        """Record what was predicted; the next round begins."""
+        y_hat[:] = self._ring.now.y_hat
+        self._ring.round += 1
+
+    def waiting(self, cell: Cell) -> Waiting | None:
+        """What waits after the last round."""
+        if self._delay == 0:
+            return None
+        if not self._queue:
+            return nothing_waits(1, self._f.shape[1], cell.maps[0].n_inputs)
+        x, y = (np.stack(each) for each in zip(*((x, y) for x, y, _ in self._queue), strict=True))
+        return self._ring.waiting(x, y)
 
     def _spread(self, said: Any) -> None:
         """Send to learners elsewhere what they hear, and sum up what goes to everybody."""
@@ -382,8 +450,9 @@ class _Network:
         _run(play_rounds, part, self._rates, own, after, x, y, f, web, features, room)
         if len(y) % 2:
             own = carry(law, own, after, 0, y.shape[1])
-        flags = {"merges": True, "steps": False, "is_fused": False}
-        given: Any = (*flags.values(), x[0], y[0], np.empty(len(y[0])), f[0], web, features, room)
+        predicted = Prediction(np.empty(len(y[0])), f[0], np.empty((len(y[0]), 0)))
+        sample = (x[0], predicted, x[0], y[0], predicted)
+        given: Any = (How(True, False, False), *sample, web, features, room)
         _run(work, part, self._rates, own, own, *given, 0, y.shape[1])
         put_kernels(self._state, part, first)
         return f
@@ -396,8 +465,8 @@ class _Network:
         if said is not own:
             law: Any = self._algorithm.law
             said = carry(law, own, said, 0, len(self._state[0]))  # and of learners elsewhere
-        none = np.empty((n_learners, 0)), np.empty(n_learners), np.empty(n_learners)
-        self._work(said, said, *none, merges=True, steps=False, is_fused=False)
+        none = np.empty((n_learners, 0))
+        self._work(said, said, How(True, False, False), none, none, np.empty(n_learners))
         self._now, self._after, self._is_open = own, None, False
 
 

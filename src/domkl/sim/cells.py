@@ -12,6 +12,7 @@ from domkl.core.exchange import Wires, delivered
 from domkl.core.features import RandomFeatures
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph, disjoint_union
+from domkl.sim.delay import Waiting
 from domkl.sim.mpi.shard import Place, Shard
 from domkl.sim.recorder import Records
 from domkl.typing import Array, Floats
@@ -27,6 +28,7 @@ class Options:
     seed: int
     threads: int = 1  # for each cell
     is_patient: bool = False  # whether a small run may do without the compiler
+    delay: int = 0  # rounds until a label is seen
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Cell:
     first_trial: int = 0
     place: Place | None = None  # of a network that is spread over several
     state: Any = None
+    waiting: Waiting | None = None  # what was predicted and has no label yet
     records: Records | None = None
     sampled_mean: Floats | None = None  # (T, B), of a sampled cv
     sampled_variance: Floats | None = None

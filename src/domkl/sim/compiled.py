@@ -23,7 +23,9 @@ from domkl.algorithms.law import LAWS, function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.features import RandomFeatures
 from domkl.core.jit import compiled_as, generic, sweep
+from domkl.core.vectors import copied
 from domkl.sim.cells import Cell, Options, first_state, network_of
+from domkl.sim.delay import Ring, last_samples, late_arrays
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
 from domkl.sim.recorder import Records
@@ -71,41 +73,60 @@ def play(
     wires: Wires,
     net: Net,
     x: Floats,
-    y: Floats,
+    x_late: Floats,
+    y_late: Floats,
+    predicted: Prediction,
+    begin: int,
+    first_learned: int,
     turns: Floats,
     n_frequencies: int,
     linear: bool,
     z_rows: Array,
     energy_rows: Floats,
+    z_late: Array,
+    energy_late: Floats,
     predictions: Floats,
     spread: Floats,
     inside: Floats,
     component: Ints,
     is_measured: bool,
 ) -> None:
-    """Run the rounds x (T, K, d), y (T, K); the state is updated in place.
+    """Run the rounds x (T, K, d); the state is updated in place.
 
     Features go to z_rows (1, n·K, P, D), those of n rounds together: four learners share each load
-    of the frequencies, and few of a small network's rows are left over.
+    of the frequencies, and few of a small network's rows are left over. Round t, the begin + t-th
+    of the run, learns x_late[t], y_late[t], which are x and y unless labels come late: then their
+    features are made anew. ``predicted`` holds the predictions of as many rounds as are waited for.
     """
     n_rounds, n_learners, n_inputs = x.shape
-    n_mapped = z_rows.shape[1] // n_learners
-    f = np.empty((n_learners, z_rows.shape[2]))
+    n_mapped, n_slots = z_rows.shape[1] // n_learners, len(predicted.y_hat)
     for start in range(0, n_rounds, n_mapped):
         stop = min(start + n_mapped, n_rounds)
-        inputs = x[start:stop].reshape((stop - start) * n_learners, n_inputs)
+        n_rows = (stop - start) * n_learners
+        inputs = x[start:stop].reshape(n_rows, n_inputs)
         map_rows(inputs, turns, z_rows, energy_rows, n_frequencies, linear)
+        if n_slots > 1:
+            inputs = x_late[start:stop].reshape(n_rows, n_inputs)
+            map_rows(inputs, turns, z_late, energy_late, n_frequencies, linear)
         for t in range(start, stop):
-            first = (t - start) * n_learners
-            z = z_rows[0, first : first + n_learners]
-            energy = energy_rows[0, first : first + n_learners]
-            sample = Inputs(x[t], z, energy)
-            prediction = Prediction(predictions[t], f)
-            predict(state, rates, sample, prediction)
+            first, last = (t - start) * n_learners, (t - start + 1) * n_learners
+            z, energy = z_rows[0, first:last], energy_rows[0, first:last]
+            prediction = predicted_in(predicted, (begin + t) % n_slots)
+            predict(state, rates, Inputs(x[t], z, energy), prediction)
+            copied(predictions[t], prediction.y_hat)
             if is_measured:
                 measure(state, spread[t], inside[t], z, component)
-            local_step(state, rates, sample, y[t], prediction, net, said)
-            merge_all(state, rates, said, heard, totals, wires, net)
+            if begin + t >= first_learned:
+                then = predicted_in(predicted, (begin + t + 1) % n_slots)
+                sample = Inputs(x_late[t], z_late[0, first:last], energy_late[0, first:last])
+                local_step(state, rates, sample, y_late[t], then, net, said)
+                merge_all(state, rates, said, heard, totals, wires, net)
+
+
+@generic
+def predicted_in(predicted: Prediction, slot: int) -> Prediction:
+    """What was predicted in one of several rounds."""
+    return Prediction(predicted.y_hat[slot], predicted.by_kernel[slot], predicted.notes[slot])
 
 
 @generic
@@ -183,23 +204,40 @@ def play_trial(
     component = cell.graphs[0].component
     n_mapped = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
     rooms = cell.maps[0].empty(1, n_mapped * n_learners, options.dtype)
+    late_rooms = rooms  # the same, unless labels come late
+    if options.delay:
+        late_rooms = cell.maps[0].empty(1, n_mapped * n_learners, options.dtype)
+    x_late, y_late = late_arrays(inputs, targets, options.delay, cell.waiting)
+    ring = ring_of(cell, algorithm, options.delay)
     per_round = n_learners * (1 + n_learners / 10 if is_measured else 1)  # CV sees all pairs
     start, n_rounds = 0, len(targets)
     while start < n_rounds:
         n = max(1, min(records.n_free, n_rounds - start, int(STRETCH / per_round)))
-        x, y = inputs[start : start + n], targets[start : start + n]
+        some = slice(start, start + n)
         # where CV is not measured its rows do not exist, and are not written: any will do
         names = Rows._fields if is_measured else ("predictions",) * 3
         recorded = Rows(*(records.rows(name, n) for name in names))
-        tail = (x, y, *features, *rooms, *recorded, component, is_measured)
-        given: Any = (cell.state, algorithm.compiled, *exchange, *tail)
+        late = (x_late[some], y_late[some], ring.values, start, ring.first)
+        tail = (*features, *rooms, *late_rooms, *recorded, component, is_measured)
+        given: Any = (cell.state, algorithm.compiled, *exchange, inputs[some], *late, *tail)
         is_asked = start == 0 and options.is_patient
         if is_asked and not is_worth_compiling(play, given, n_rounds * LOST):
             run_cell(cell, algorithm, stream, options, after_rounds)
             return
         machine_code(play, *given)(*given)
-        records.rows("targets", n)[:] = y
+        records.rows("targets", n)[:] = targets[some]
         records.end_rounds(n)
         after_rounds(n)
         start += n
+        ring.round = start
     cell.records = records
+    if options.delay:
+        samples = last_samples(inputs, targets, options.delay, cell.waiting)
+        cell.waiting = ring.waiting(*samples)
+
+
+def ring_of(cell: Cell, algorithm: Algorithm, delay: int) -> Ring:
+    """Where a cell of one trial keeps what it has predicted."""
+    assert algorithm.law is not None, "compiled hosts play laws"
+    shape = (cell.graphs[0].n_learners, cell.maps[0].n_kernels, algorithm.law.n_notes(cell.state))
+    return Ring(delay, shape, cell.waiting)

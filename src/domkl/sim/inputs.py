@@ -117,8 +117,8 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
         return Stream(None, _checked_rounds(iter(X), n_learners, n_inputs, algorithm))
     if isinstance(X, Iterator):
         raise DataError("y must be None where X is an iterator of rounds (x, y)")
-    inputs = _own(checks.samples("X", X, "T K d"))
-    targets = _own(checks.samples("y", y, "T K"))
+    inputs = _own(checks.samples("X", X, "T K d", may_miss=True))
+    targets = _own(checks.samples("y", y, "T K", may_miss=True))
     if inputs.shape[1:] != (n_learners, n_inputs):
         raise DataError(
             f"X must have shape (T, {n_learners}, {n_inputs}) for this graph and these features,"
@@ -126,8 +126,7 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
         )
     if targets.shape != inputs.shape[:2]:
         raise DataError(f"y must have shape {inputs.shape[:2]} as X, got {targets.shape}")
-    _check_labels(algorithm, targets)
-    return Stream((inputs, targets), None)
+    return Stream(_without_gaps("X and y", inputs, targets, algorithm), None)
 
 
 def _checked_rounds(
@@ -136,19 +135,54 @@ def _checked_rounds(
     for t, pair in enumerate(rounds):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise DataError(f"round {t} must be a pair (x, y), got {type(pair).__name__}")
-        x = _own(checks.samples(f"x of round {t}", pair[0], "K d"))
-        y = _own(checks.samples(f"y of round {t}", pair[1], "K"))
+        x = _own(checks.samples(f"x of round {t}", pair[0], "K d", may_miss=True))
+        y = _own(checks.samples(f"y of round {t}", pair[1], "K", may_miss=True))
         if x.shape != (n_learners, n_inputs) or y.shape != (n_learners,):
             raise DataError(
                 f"round {t} must hold x ({n_learners}, {n_inputs}) and y ({n_learners},),"
                 f" got {x.shape} and {y.shape}"
             )
+        yield _without_gaps(f"x and y of round {t}", x, y, algorithm)
+
+
+def _without_gaps(name: str, x: Floats, y: Floats, algorithm: Algorithm) -> tuple[Floats, Floats]:
+    """Check the labels; samples whose inputs are missing get inputs of 0, and no label.
+
+    Such a learner follows the others, and what it predicts is not scored.
+    """
+    is_blind = np.asarray(np.isnan(x).any(axis=-1))
+    is_missing = np.isnan(y) | is_blind
+    if not is_missing.any():
         _check_labels(algorithm, y)
-        yield x, y
+        return x, y
+    if not algorithm.takes_missing:
+        where = tuple(int(i) for i in np.argwhere(is_missing)[0])
+        raise DataError(
+            f"{name} must be finite for {type(algorithm).__name__}, which takes no missing samples,"
+            f" got nan at index {where}"
+        )
+    _check_labels(algorithm, y[~is_missing])
+    return np.where(is_blind[..., None], 0.0, x), np.where(is_blind, np.nan, y)
+
+
+def check_delay(delay: int | None, y: Any, n_rounds: int | None) -> int:
+    """Give the delay that was asked for, or that the labels need."""
+    needed = getattr(y, "delay", 0)
+    if delay is None:
+        delay = needed
+    delay = checks.whole("delay", delay, 0)
+    if delay < needed:
+        raise ParameterError(
+            f"delay must be at least {needed} for these labels, which are known that late,"
+            f" got {delay}"
+        )
+    if n_rounds is not None and delay >= n_rounds:
+        raise DataError(f"delay must be below the {n_rounds} rounds of the stream, got {delay}")
+    return delay
 
 
 def _check_labels(algorithm: Algorithm, y: Floats) -> None:
-    if algorithm.loss is not None:
+    if algorithm.loss is not None and y.size:
         algorithm.loss.check_labels(y)
 
 

@@ -15,6 +15,7 @@ from domkl.core.features import FeatureStack
 from domkl.errors import ParameterError
 from domkl.sim.cells import Cell, Network, Options, first_state, network_of
 from domkl.sim.cv import Disagreement
+from domkl.sim.delay import nothing_waits, queue_of, waiting_of
 from domkl.sim.inputs import Stream
 from domkl.sim.recorder import Records
 from domkl.typing import Floats
@@ -41,10 +42,11 @@ def run_cell(
     state = cell.state
     if state is None:
         state = first_state(cell, algorithm, options.dtype)
+    queue, delay = queue_of(cell.waiting), options.delay
     for x_round, y_round in stream.rounds():
         if algorithm.uses_features:
             stack.write(x_round, z, energy)
-        x_all[:], y_all[:] = x_round, y_round
+        x_all[:] = x_round
         prediction = algorithm.predict(state, inputs)
         if np.shape(prediction.y_hat) != y.shape:
             raise ParameterError(
@@ -54,11 +56,22 @@ def run_cell(
         if records.keeps("deviation"):
             records.row("deviation")[:] = _deviation(algorithm, state, inputs)
         records.row("predictions")[:] = prediction.y_hat
-        records.row("targets")[:] = y
+        records.row("targets").reshape(y_all.shape)[:] = y_round
         records.end_rounds()
-        state = learn(algorithm, state, inputs, y, prediction, network)
+        waits = (x_round.copy(), y_round.copy()) if delay else (x_round, y_round)
+        queue.append((*waits, prediction))
+        if len(queue) > delay:
+            x_late, y_all[:], then = queue.popleft()
+            if delay:  # the features of the sample whose label has come
+                x_all[:] = x_late
+                if algorithm.uses_features:
+                    stack.write(x_late, z, energy)
+            state = learn(algorithm, state, inputs, y, then, network)
         after_rounds(n_trials)
     cell.state, cell.records = state, records
+    if delay:
+        nothing = nothing_waits(n_trials, n_learners, first.n_inputs)
+        cell.waiting = waiting_of(queue, nothing)
     if options.cv == "sampled":
         cell.sampled_mean, cell.sampled_variance = disagreement.pairs.sampled()
 

@@ -1,5 +1,7 @@
 """What is kept of the rounds of a cell: reduced to trials as they come, in full on request."""
 
+from typing import Any
+
 import numpy as np
 
 from domkl.typing import Floats
@@ -33,6 +35,7 @@ class Records:
         self._shape = (n_trials, n_learners)
         self._kept: dict[str, list[Floats]] = {name: [] for name in kept}
         self._error: list[Floats] = []
+        self._n_labels: list[Any] = []
         self._disagreement: list[Floats] = []
         self._filled = 0
         self.n_rounds = 0
@@ -64,7 +67,15 @@ class Records:
 
     def _reduce(self) -> None:
         rows = {name: values[: self._filled] for name, values in self._rows.items()}
-        self._error.append(self._over_trials((rows["predictions"] - rows["targets"]) ** 2))
+        squares = (rows["predictions"] - rows["targets"]) ** 2
+        is_known = ~np.isnan(squares)
+        n_labels = is_known.reshape(len(squares), *self._shape).sum(axis=2)
+        self._n_labels.append(n_labels)
+        error = self._over_trials(squares)
+        if not is_known.all():
+            sums = np.where(is_known, squares, 0.0).reshape(len(squares), *self._shape).sum(axis=2)
+            error = np.where(n_labels > 0, sums / np.maximum(n_labels, 1), np.nan)
+        self._error.append(error)
         if "spread" in rows:
             partners = max(self._shape[1] - 1, 1)
             self._disagreement.append(self._over_trials(rows["spread"]) / partners)
@@ -76,8 +87,12 @@ class Records:
         return np.asarray(rows.reshape(len(rows), *self._shape).mean(axis=2))
 
     def squared_error(self) -> Floats:
-        """Mean over learners of each round, (B, T)."""
+        """Mean over the learners with a label of each round, (B, T); NaN where there is none."""
         return self._joined(self._error).T
+
+    def n_labels(self) -> Floats:
+        """Number of labels in each round, (B, T)."""
+        return self._joined(self._n_labels).T
 
     def disagreement(self) -> Floats:
         """Mean over ordered pairs of learners of each round, (B, T); NaN if not measured."""

@@ -12,6 +12,7 @@ from domkl.core.losses import Loss
 from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
 from domkl.sim.cells import Cell, Options
+from domkl.sim.delay import Delayed, joined_waiting
 from domkl.typing import Array, Floats, Ints
 
 
@@ -37,7 +38,8 @@ class Run:
         The loss it learned by; None for an algorithm that has none.
     state
         The final state, a NamedTuple of arrays over all trials' learners. Pass it to `simulate`
-        to go on from there; ``numpy.savez(file, **run.state._asdict())`` keeps it.
+        to go on from there; ``numpy.savez(file, **run.state._asdict())`` keeps it. With a delay, a
+        pair of it and of what waits for its labels.
     component : (K,)
         The number of each learner's connected component.
     discrepancy : (T, K) or None
@@ -113,7 +115,9 @@ def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
     targets = _kept(cells[:1], "targets")  # the same in every trial
     cv, cv_error = _consensus_violation(cells, options.cv)
     return Run(
-        mse=running_average(_records(cells, "squared_error"), axis=1),
+        mse=running_average(
+            _records(cells, "squared_error"), axis=1, counts=_records(cells, "n_labels")
+        ),
         cv=cv,
         cv_mode=options.cv,
         cv_error=cv_error,
@@ -121,7 +125,7 @@ def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
         theta=_final([getattr(cell.state, "theta", None) for cell in cells], n_learners),
         weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
         loss=algorithm.loss,
-        state=_joined_state([cell.state for cell in cells]),
+        state=_joined_state(cells, options.delay),
         component=component,
         discrepancy=gaps,
         deviation=_kept(cells, "deviation"),
@@ -177,9 +181,13 @@ def _own(part: Any) -> Any:
     return np.require(part, requirements=["C", "W"])
 
 
-def _joined_state(states: list[Any]) -> Any:
+def _joined_state(cells: list[Cell], delay: int) -> Any:
+    states = [cell.state for cell in cells]
     joined = (_joined(parts) for parts in zip(*states, strict=True))
-    return type(states[0])(*joined)
+    state = type(states[0])(*joined)
+    if not delay:
+        return state
+    return Delayed(state, joined_waiting([cell.waiting for cell in cells if cell.waiting]))
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -217,6 +225,7 @@ def _by_component(per_learner: Floats | None, component: Ints, partners: Any) ->
     for b in range(n_trials):
         size = np.bincount(component[b])
         member = np.equal.outer(component[b], np.arange(len(size)))
-        means = per_learner[b] @ member / size / partners(size)
-        out[b, :, : len(size)] = running_average(means)
+        sums = np.nan_to_num(per_learner[b]) @ member / partners(size)
+        counts = ~np.isnan(per_learner[b]) @ member
+        out[b, :, : len(size)] = running_average(sums / np.maximum(counts, 1), counts=counts)
     return out

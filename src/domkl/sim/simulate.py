@@ -16,7 +16,8 @@ from domkl.graphs.graph import Graph
 from domkl.sim.blocked import is_separable, play_network
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import play_trial
-from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
+from domkl.sim.delay import split_waiting
+from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
 from domkl.sim.interpreted import learn, run_cell
 from domkl.sim.result import Run, collect, single, split_state
 from domkl.sim.threads import available_cores, run_all
@@ -40,6 +41,7 @@ def simulate(
     *,
     cv: str | None = None,
     dtype: Real = "float64",
+    delay: int | None = None,
     discrepancy: bool = False,
     deviation: bool = False,
     keep_predictions: bool | None = None,
@@ -53,7 +55,9 @@ def simulate(
     """Run an algorithm on a network of learners, each with its own stream.
 
     Every round, each learner predicts its label, is measured, learns, and hears its neighbors.
-    Nothing is scaled: X and y go in as they are.
+    Nothing is scaled: X and y go in as they are. NaN in y stands for a label that never comes:
+    the learner predicts, learns nothing and follows its neighbors, and no metric counts it; with
+    NaN in its inputs it does not predict either.
 
     Parameters
     ----------
@@ -71,6 +75,11 @@ def simulate(
         learners, sampled above.
     dtype : "float64" or "float32"
         The type of the state. Losses, weights and metrics are float64 always.
+    delay : int, optional
+        Rounds until a label is seen. 0 is the paper's order: predict, see the label, learn. With n,
+        predictions are made on time, and what is learned at the end of round t is the sample of
+        round t − n. Labels that are h steps ahead on a learner's own stream need h − 1. By default
+        what y knows of itself, if `embed` or `deal` made it for a horizon, else 0.
     discrepancy : bool
         Keep what regret_d of Theorems 1 and 2 sums.
     deviation : bool
@@ -112,6 +121,7 @@ def simulate(
     check_algorithm(algorithm, trials, dtype)
     stream = as_stream(X, y, trials, algorithm)
     options = _options(trials, stream, cv, dtype, keep_predictions, seed)
+    options = replace(options, delay=check_delay(delay, y, stream.n_rounds))
     extra = ("gaps",) * discrepancy + ("deviation",) * deviation
     is_patient = interpreted is None
     options = replace(options, kept=options.kept + extra, is_patient=is_patient)
@@ -217,6 +227,8 @@ def _resume(
     cells: list[Cell], algorithm: Algorithm, state: Any, options: Options, is_reused: bool
 ) -> None:
     templates = [first_state(cell, algorithm, options.dtype) for cell in cells]
+    n_rows = [len(cell.graphs) * cell.graphs[0].n_learners for cell in cells]
+    state, waiting = split_waiting(state, options.delay, n_rows)
     if type(state) is not type(templates[0]):
         raise ParameterError(
             f"state must come from a run of {type(algorithm).__name__},"
@@ -224,3 +236,5 @@ def _resume(
         )
     for cell, part in zip(cells, split_state(state, templates, is_reused), strict=True):
         cell.state = part
+    for cell, waits in zip(cells, waiting, strict=True):
+        cell.waiting = waits

@@ -12,6 +12,7 @@ import numpy as np
 
 from domkl import storage
 from domkl.errors import DataError
+from domkl.sim.delay import Waiting
 from domkl.typing import Floats
 
 
@@ -29,14 +30,18 @@ class Kept:
         found = (pattern.fullmatch(path.name) for path in self._folder.iterdir())
         return {int(match[1]) for match in found if match}
 
-    def write(self, n_rounds: int, state: Any, sums: Floats) -> None:
-        """Keep the state after so many rounds, and what was summed in each, (2, rounds)."""
+    def write(
+        self, n_rounds: int, state: Any, sums: Floats, waiting: Waiting | None = None
+    ) -> None:
+        """Keep the state after so many rounds, what waits, and what was summed in each round."""
         with storage.replacing(self._path(n_rounds)) as file:
             fields = _named(state._asdict())
+            if waiting is not None:
+                fields |= {f"waiting.{name}": each for name, each in waiting._asdict().items()}
             np.savez(file, fingerprint=self._fingerprint, sums=sums, **fields)
 
-    def read(self, n_rounds: int) -> tuple[dict[str, Any], Floats]:
-        """The state's fields, and the sums."""
+    def read(self, n_rounds: int) -> tuple[dict[str, Any], Floats, Waiting | None]:
+        """The state's fields, the sums, and what waits if labels come late."""
         path = self._path(n_rounds)
         with np.load(path, allow_pickle=False) as file:
             if str(file["fingerprint"]) != self._fingerprint:
@@ -45,7 +50,10 @@ class Kept:
                     " features or dtype; name another folder"
                 )
             fields = {name[6:]: file[name] for name in file.files if name.startswith("state.")}
-            return fields, file["sums"]
+            waits = [f"waiting.{name}" for name in Waiting._fields]
+            is_late = waits[0] in file.files
+            waiting = Waiting(*(file[name] for name in waits)) if is_late else None
+            return fields, file["sums"], waiting
 
     def forget_before(self, n_rounds: int) -> None:
         """Remove older files."""

@@ -11,6 +11,7 @@ from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
 from domkl.sim.blocked import play_network
 from domkl.sim.cells import Cell, Options
+from domkl.sim.delay import Delayed, split_waiting
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
 from domkl.sim.mpi.checkpoints import Kept
@@ -40,9 +41,11 @@ class Rounds:
                 f" got {options.cv!r}"
             )
         if state is not None:
+            state, (cell.waiting,) = split_waiting(state, options.delay, [self._shard.n_learners])
             self._put(state)
         self.n_rounds = 0
-        self._sums: list[Floats] = []  # of each stretch, (2, rounds): squared errors, spread
+        #: of each stretch, (3, rounds): squared errors, spread, labels
+        self._sums: list[Floats] = []
         self._predictions: list[Floats] = []
 
     def _first_state(self, n_rows: int) -> Any:
@@ -50,6 +53,12 @@ class Rounds:
         sizes = (n_rows, features.n_kernels, features.n_features, features.n_inputs, n_edges)
         dtype = self._options.dtype
         return self._algorithm.init(Sizes(*sizes, dtype, features.n_frequencies, features.linear))
+
+    @property
+    def final_state(self) -> Any:
+        """To go on from: the learners', with what waits if labels come late."""
+        waiting = self._cell.waiting
+        return self.state if waiting is None else Delayed(self.state, waiting)
 
     @property
     def state(self) -> Any:
@@ -71,8 +80,11 @@ class Rounds:
         """Take up what all ranks kept last."""
         common = set.intersection(*comm.allgather(agreed(comm, files.rounds)))
         if common:
-            fields, sums = agreed(comm, lambda: files.read(max(common)))
+            fields, sums, waiting = agreed(comm, lambda: files.read(max(common)))
             self._put(type(self._cell.state)(**fields))
+            self._cell.waiting = waiting
+            if len(sums) == 2:  # version 0.1, where every learner had a label
+                sums = np.vstack([sums, np.full(sums.shape[1], float(self._shard.n_learners))])
             self._sums, self.n_rounds = [sums], max(common)
 
     def run(
@@ -94,7 +106,8 @@ class Rounds:
 
         while self._run_stretch(islice(rounds, None if files is None else every), after_rounds):
             if files is not None:
-                files.write(self.n_rounds, self.state, np.concatenate(self._sums, axis=1))
+                sums = np.concatenate(self._sums, axis=1)
+                files.write(self.n_rounds, self.state, sums, self._cell.waiting)
                 comm.Barrier()
                 files.forget_before(self.n_rounds)
 
@@ -108,7 +121,9 @@ class Rounds:
         if records is None or records.n_rounds == 0:
             return False
         spread = records.disagreement()[0] * max(n_learners - 1, 1)
-        self._sums.append(n_learners * np.stack([records.squared_error()[0], spread]))
+        error, n_labels = records.squared_error()[0], records.n_labels()[0]
+        squares = n_labels * np.nan_to_num(error)
+        self._sums.append(np.stack([squares, n_learners * spread, n_labels]))
         self.n_rounds += records.n_rounds
         kept = records.kept("predictions")
         if kept is not None:
@@ -120,8 +135,10 @@ class Rounds:
         here = np.concatenate(self._sums, axis=1)
         total = np.empty_like(here)
         comm.Allreduce(here, total)
-        error, spread = running_average(total / n_learners, axis=1)
-        return error, spread / max(n_learners - 1, 1)
+        squares, spread, n_labels = total
+        mean = np.divide(squares, n_labels, out=np.full_like(squares, np.nan), where=n_labels > 0)
+        cv = running_average(spread / n_learners)
+        return running_average(mean, counts=n_labels), cv / max(n_learners - 1, 1)
 
     def predictions(self) -> Floats | None:
         """(T, n), where they were kept."""

@@ -20,7 +20,7 @@ from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.graphs.partition import Cut, partition
 from domkl.sim.cells import Cell, Options
-from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm
+from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
 from domkl.sim.mpi.checkpoints import Kept
 from domkl.sim.mpi.ranks import Halo, agreed, check_equal, in_step, stop_together, summed, world
 from domkl.sim.mpi.rounds import Rounds
@@ -77,6 +77,7 @@ def simulate_sharded(
     part: ArrayLike | None = None,
     cv: str = "off",
     dtype: Real = "float64",
+    delay: int | None = None,
     keep_predictions: bool = False,
     state: Any = None,
     threads: int = 1,
@@ -107,6 +108,8 @@ def simulate_sharded(
         The rank of each learner; by default `domkl.graphs.partition.partition` cuts the graph.
     cv : "off" or "moments"
         As in `simulate`; moments cost a sum of (P·D)² numbers over the ranks each round.
+    delay : int, optional
+        Rounds until a label is seen, as in `simulate`.
     threads : int
         Of each rank.
     folder, every
@@ -123,7 +126,9 @@ def simulate_sharded(
         graph = Graph.empty(graph.n_learners)
     fingerprint = _fingerprint(algorithm, graph, features, dtype)
     check_equal(comm, "algorithm, graph, features and dtype", fingerprint)
-    check_equal(comm, "cv, every and whether there is a folder", f"{cv}, {every}, {bool(folder)}")
+    n_late = agreed(comm, lambda: check_delay(delay, y, None if y is None else len(y)))
+    settings = f"{cv}, {n_late}, {every}, {bool(folder)}"
+    check_equal(comm, "cv, delay, every and whether there is a folder", settings)
     ranks = _ranks(comm, graph, part)
     shard = shard_of(graph, ranks, comm.rank)
     halo = Halo(shard, comm)
@@ -134,13 +139,15 @@ def simulate_sharded(
     def made() -> Rounds:
         kept = ("predictions",) * keep_predictions
         n_threads = checks.whole("threads", threads, 1)
-        return Rounds(cell, algorithm, Options(np.dtype(dtype), cv, kept, 0, n_threads), state)
+        options = Options(np.dtype(dtype), cv, kept, 0, n_threads, delay=n_late)
+        return Rounds(cell, algorithm, options, state)
 
     rounds = agreed(comm, made)
     stream = agreed(comm, lambda: _stream(X, y, graph.n_learners, cell, algorithm))
     check_equal(comm, "number of rounds", str(stream.n_rounds))
+    late = f" delay {n_late}" if n_late else ""  # files of runs without a delay stay valid
     files = agreed(
-        comm, lambda: _files(folder, every, keep_predictions, comm, fingerprint + cv, ranks)
+        comm, lambda: _files(folder, every, keep_predictions, comm, fingerprint + cv + late, ranks)
     )
     if files is not None:
         rounds.go_on(comm, files)
@@ -158,7 +165,7 @@ def simulate_sharded(
         cv=cv_curve,
         predictions=rounds.predictions(),
         theta=getattr(rounds.state, "theta", None),
-        state=rounds.state,
+        state=rounds.final_state,
         part=ranks,
         cut=_cut(comm, shard),
         halo_bytes=halo.n_bytes,

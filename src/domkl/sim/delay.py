@@ -1,0 +1,152 @@
+"""Labels that come late: samples that were predicted wait until their labels are known.
+
+With a delay of n, a label is seen n rounds after its round. A sample is predicted on time; then it
+waits, together with what was predicted. What is learned n rounds later is that sample, and accounts
+of losses are fed with the prediction that was made then.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from domkl.algorithms.base import Prediction
+from domkl.errors import ParameterError
+from domkl.typing import Floats
+
+#: a round that waits: x (K, d), y (K,), and what was predicted
+Sample = tuple[Floats, Floats, Prediction]
+
+
+class Waiting(NamedTuple):
+    """Rounds that were predicted and whose labels are not known yet, oldest first."""
+
+    x: Floats  # (n, K, d)
+    y: Floats  # (n, K)
+    y_hat: Floats  # (n, B·K)         what was predicted, in every trial
+    by_kernel: Floats  # (n, B·K, P)
+    notes: Floats  # (n, B·K, N)
+
+
+class Delayed(NamedTuple):
+    """The state of a run with a delay: that of its learners, and what waits."""
+
+    state: Any
+    waiting: Waiting
+
+
+class Ring:
+    """What was predicted in the last n + 1 rounds, in arrays that compiled hosts write in place."""
+
+    def __init__(self, delay: int, shape: tuple[int, int, int], waiting: Waiting | None) -> None:
+        n_rows, n_kernels, n_notes = shape
+        n = self.n_slots = delay + 1
+        sizes = ((n, n_rows), (n, n_rows, n_kernels), (n, n_rows, n_notes))
+        self.values = Prediction(*(np.zeros(size) for size in sizes))
+        self.n_waiting = 0 if waiting is None else len(waiting.y)
+        if waiting is not None:
+            for j in range(self.n_waiting):
+                slot = (j - self.n_waiting) % n
+                for ours, given in zip(self.values, waiting[2:], strict=True):
+                    ours[slot] = given[j]
+        self.round = 0  # the next one, counted from where this run began
+
+    @property
+    def first(self) -> int:
+        """The first round, counted from where this run began, whose end has a label to learn."""
+        return self.n_slots - 1 - self.n_waiting
+
+    @property
+    def now(self) -> Prediction:
+        """To be written in this round."""
+        return self._at(self.round)
+
+    @property
+    def then(self) -> Prediction:
+        """What was predicted n rounds ago."""
+        return self._at(self.round + 1)
+
+    def _at(self, t: int) -> Prediction:
+        return Prediction(*(each[t % self.n_slots] for each in self.values))
+
+    def waiting(self, x: Floats, y: Floats) -> Waiting:
+        """What waits after so many rounds, given its samples x (n, K, d), y (n, K)."""
+        slots = [t % self.n_slots for t in range(self.round - len(y), self.round)]
+        return Waiting(x, y, *(each[slots] for each in self.values))
+
+
+def late_arrays(x: Floats, y: Floats, delay: int, waiting: Waiting | None) -> tuple[Floats, Floats]:
+    """What is learned at the end of each round: x (T, K, d), y (T, K), NaN where nothing is."""
+    if delay == 0:
+        return x, y
+    earlier = ([], []) if waiting is None else ([waiting.x], [waiting.y])
+    missing = delay - sum(len(each) for each in earlier[1])
+    first_x, first_y = np.zeros((missing, *x.shape[1:])), np.full((missing, *y.shape[1:]), np.nan)
+    all_x = np.concatenate([first_x, *earlier[0], x])
+    all_y = np.concatenate([first_y, *earlier[1], y])
+    return all_x[: len(x)], all_y[: len(y)]
+
+
+def last_samples(
+    x: Floats, y: Floats, delay: int, waiting: Waiting | None
+) -> tuple[Floats, Floats]:
+    """The samples that wait after all rounds: x (n, K, d), y (n, K)."""
+    if waiting is not None and len(y) < delay:
+        x, y = np.concatenate([waiting.x, x]), np.concatenate([waiting.y, y])
+    start = max(0, len(y) - delay)
+    return x[start:].copy(), y[start:].copy()
+
+
+def queue_of(waiting: Waiting | None) -> "deque[Sample]":
+    """What waits, round by round."""
+    if waiting is None:
+        return deque()
+    rows = zip(*waiting, strict=True)
+    return deque((x, y, Prediction(*rest)) for x, y, *rest in rows)
+
+
+def waiting_of(queue: Iterable[Sample], like: Waiting) -> Waiting:
+    """What waits, in arrays; ``like`` gives the shapes where nothing does."""
+    rounds = [(x, y, *then) for x, y, then in queue]
+    if not rounds:
+        return like
+    return Waiting(*(np.stack(each) for each in zip(*rounds, strict=True)))
+
+
+def nothing_waits(n_trials: int, n_learners: int, n_inputs: int) -> Waiting:
+    """No rounds."""
+    n_rows = n_trials * n_learners
+    shapes = ((n_learners, n_inputs), (n_learners,), (n_rows,), (n_rows, 0), (n_rows, 0))
+    return Waiting(*(np.empty((0, *shape)) for shape in shapes))
+
+
+def split_waiting(state: Any, delay: int, n_rows: list[int]) -> tuple[Any, list[Waiting | None]]:
+    """The learners' state, and what waits cut into the cells' own, with so many rows each."""
+    if not isinstance(state, Delayed):
+        if delay:
+            raise ParameterError(
+                f"state must come from a run with delay={delay}, got one without a delay"
+            )
+        return state, [None] * len(n_rows)
+    waiting = state.waiting
+    if not delay or len(waiting.y) > delay:
+        raise ParameterError(
+            f"delay must be that of the run the state comes from, where {len(waiting.y)} rounds"
+            f" wait, got {delay}"
+        )
+    if waiting.y_hat.shape[1] != sum(n_rows):
+        raise ParameterError(
+            f"state must come from a run of {sum(n_rows)} learners, got"
+            f" {waiting.y_hat.shape[1]} in what waits"
+        )
+    cuts = np.cumsum(n_rows)[:-1]
+    parts = (np.split(each, cuts, axis=1) for each in waiting[2:])
+    cells = [Waiting(waiting.x, waiting.y, *part) for part in zip(*parts, strict=True)]
+    return state.state, list(cells)
+
+
+def joined_waiting(parts: list[Waiting]) -> Waiting:
+    """What waits in all trials."""
+    predicted = (np.concatenate(each, axis=1) for each in zip(*(p[2:] for p in parts), strict=True))
+    return Waiting(parts[0].x, parts[0].y, *predicted)
