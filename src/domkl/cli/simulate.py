@@ -133,6 +133,13 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         "--lags", metavar="S", type=int, help="number of inputs of a time series (default: 5)"
     )
     data.add_argument(
+        "--horizon",
+        metavar="H",
+        type=int,
+        help="predict a time series H steps ahead; labels are learned when they are known"
+        " (default: 1)",
+    )
+    data.add_argument(
         "--missing",
         choices=MISSING,
         default="error",

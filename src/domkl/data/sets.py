@@ -63,6 +63,7 @@ def load_set(
     scale: str = "authors",
     target: str | None = None,
     n_lags: int = 5,
+    horizon: int = 1,
     ranges: Mapping[str, Bounds] | None = None,
     data_dir: str | Path | None = None,
 ) -> Prepared:
@@ -80,6 +81,8 @@ def load_set(
         Another column to predict, if the data set has one.
     n_lags : int
         Number of inputs of a time series, such as traffic and temperature.
+    horizon : int
+        Steps that the label of a time series is ahead of the newest input.
     ranges : mapping of column to (low, high), optional
         Override the ranges that the catalog declares; for scale "declared" only.
     data_dir : path, optional
@@ -99,7 +102,9 @@ def load_set(
         raise ParameterError(f"ranges are for scale declared, got scale {scale}")
     found = read(data, data_dir)
     if data.is_series:
-        return _prepared_series(data, found, rule, scale, n_lags, ranges)
+        return _prepared_series(data, found, rule, scale, n_lags, horizon, ranges)
+    if horizon != 1:
+        raise ParameterError(f"horizon is for a time series, got the set {name}")
     first = n_records(found.edition, rule)
     table = read_table(found.content, found.edition, found.place, first)
     chosen = choose(table, data, found.edition, target, rule)
@@ -175,6 +180,7 @@ def _prepared_series(
     rule: str,
     scale: str,
     n_lags: int,
+    horizon: int,
     ranges: Mapping[str, Bounds] | None,
 ) -> Prepared:
     series = _series_of(data, found, rule)
@@ -182,11 +188,12 @@ def _prepared_series(
     declared = {**data.ranges, **(ranges or {})}
     is_declared = scale == "declared"
     made = scaled(series.values, scale, ranges_of(data.target, declared) if is_declared else None)
-    X, y = embed(made.values, n_lags)
+    X, y = embed(made.values, n_lags, horizon=horizon)
     facts = _facts(data, found.edition, found.sha256, rule, scale, data.target, made)
     facts |= {
         "file": found.file,
         "lags": n_lags,
+        "horizon": horizon,
         "rows_in_file": len(series.values) + sum(series.rows_left_out.values()),
         "rows_left_out": series.rows_left_out,
         "rows": len(series.values),

@@ -1,7 +1,7 @@
 """Rows to rounds: scaling, lags, and dealing samples to learners."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -123,21 +123,64 @@ def check_known(ranges: Mapping[str, Bounds], columns: tuple[str, ...]) -> None:
             )
 
 
-def embed(series: ArrayLike, n_lags: int) -> tuple[Floats, Floats]:
-    """Predict each value from the ``n_lags`` before it, eq. (44): X (N, s) newest first, y (N,).
+class Labels(np.ndarray):
+    """Labels that know how long after their inputs they are known.
+
+    An array like any other. `simulate` looks at ``delay``, so that no learner sees a label before
+    its time. Slices and results of arithmetic know it, too.
+
+    Attributes
+    ----------
+    horizon : int
+        Steps of the series between the newest input and the label; 1 is the next value.
+    delay : int
+        Rounds until a label is seen: horizon − 1 for a learner with a stream of its own, fewer
+        where a round takes several steps of the series.
+    """
+
+    horizon: int = 1
+    delay: int = 0
+
+    def __array_finalize__(self, given: Any) -> None:
+        self.horizon, self.delay = getattr(given, "horizon", 1), getattr(given, "delay", 0)
+
+    def __reduce__(self) -> Any:
+        return labels, (np.asarray(self), self.horizon, self.delay)
+
+
+def labels(values: Floats, horizon: int, delay: int | None = None) -> Floats:
+    """Give labels that know their horizon; those of the next value are a plain array."""
+    if horizon == 1:
+        return np.asarray(values)
+    made = np.asarray(values).view(Labels)
+    made.horizon, made.delay = horizon, horizon - 1 if delay is None else delay
+    return made
+
+
+def embed(series: ArrayLike, n_lags: int, *, horizon: int = 1) -> tuple[Floats, Floats]:
+    """Predict values from lags, eq. (44): X (N, s) newest first, y (N,).
+
+    The label is the value ``horizon`` steps after the newest lag: by default, the next one. Labels
+    further ahead know that they are (`Labels`), so that `simulate` shows them in time.
 
     Examples
     --------
     >>> X, y = embed([1.0, 2.0, 3.0, 4.0], 2)
     >>> X.tolist(), y.tolist()
     ([[2.0, 1.0], [3.0, 2.0]], [3.0, 4.0])
+    >>> X, y = embed([1.0, 2.0, 3.0, 4.0], 2, horizon=2)
+    >>> X.tolist(), y.tolist(), y.delay
+    ([[2.0, 1.0]], [4.0], 1)
     """
     values = checks.samples("series", series, "N")
-    n_lags = checks.whole("lags", n_lags, 1)
-    if len(values) <= n_lags:
-        raise DataError(f"series must be longer than its {n_lags} lags, got {len(values)} values")
-    windows = np.lib.stride_tricks.sliding_window_view(values, n_lags + 1)
-    return windows[:, -2::-1].copy(), windows[:, -1].copy()
+    n_lags, horizon = checks.whole("lags", n_lags, 1), checks.whole("horizon", horizon, 1)
+    if len(values) < n_lags + horizon:
+        ahead = f" and its horizon of {horizon}" if horizon > 1 else ""
+        raise DataError(
+            f"series must be longer than its {n_lags} lags{ahead}, got {len(values)} values"
+        )
+    windows = np.lib.stride_tricks.sliding_window_view(values, n_lags + horizon)
+    return windows[:, n_lags - 1 :: -1].copy(), labels(windows[:, -1].copy(), horizon)
 
 
 def deal(
@@ -154,6 +197,9 @@ def deal(
     ``"blocks"``: learner k gets the k-th run of T samples. ``"shuffled"``: as interleaved, after a
     permutation drawn from ``seed``.
 
+    Labels of a horizon (`embed`) are dealt with the smallest delay that shows none early: in turn,
+    a round is K steps of the series; in blocks, each learner has its own stream.
+
     Examples
     --------
     >>> deal([[0.0], [1.0], [2.0], [3.0], [4.0]], [0, 1, 2, 3, 4], 2)[1].tolist()
@@ -161,6 +207,7 @@ def deal(
     >>> deal([[0.0], [1.0], [2.0], [3.0]], [0, 1, 2, 3], 2, "blocks")[1].tolist()
     [[0.0, 2.0], [1.0, 3.0]]
     """
+    horizon = getattr(y, "horizon", 1)
     inputs, targets = checks.samples("X", X, "N d"), checks.samples("y", y, "N")
     n_learners = checks.whole("learners", n_learners, 1)
     checks.choice("partition", partition, PARTITIONS)
@@ -170,15 +217,22 @@ def deal(
     if n_rounds == 0:
         raise DataError(f"{n_learners} learners need at least as many samples, got {len(targets)}")
     n = n_rounds * n_learners
+    if horizon > 1 and partition == "shuffled":
+        raise DataError(
+            f"partition must be interleaved or blocks for labels {horizon} steps ahead:"
+            " shuffled, they would be seen before their time"
+        )
     if partition == "shuffled":
         order = _order(len(targets), seed)
         inputs, targets, partition = inputs[order], targets[order], "interleaved"
     if partition == "interleaved":
         shape = (n_rounds, n_learners)
-        return inputs[:n].reshape(*shape, -1), targets[:n].reshape(shape)
+        delay = -(-(horizon - 1) // n_learners)
+        return inputs[:n].reshape(*shape, -1), labels(targets[:n].reshape(shape), horizon, delay)
     shape = (n_learners, n_rounds)
     dealt = inputs[:n].reshape(*shape, -1).transpose(1, 0, 2)
-    return np.ascontiguousarray(dealt), np.ascontiguousarray(targets[:n].reshape(shape).T)
+    targets = np.ascontiguousarray(targets[:n].reshape(shape).T)
+    return np.ascontiguousarray(dealt), labels(targets, horizon)
 
 
 def _order(n: int, seed: Seed | None) -> Ints:

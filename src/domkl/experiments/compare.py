@@ -141,7 +141,7 @@ def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting:
         bandwidth, _ = _shares(algorithm, setting)[0]
         features = draw_features(algorithm, X.shape[2], 0, bandwidth, setting)
         graph = Graph.empty(setting.n_learners)
-        samples = (X[:1], y[:1], [graph], [features])
+        samples = (X[:1], np.asarray(y[:1]), [graph], [features])  # without a delay
         simulate(algorithm, *samples, dtype=setting.dtype, interpreted=False)
 
 

@@ -24,6 +24,7 @@ class DataOptions:
     drop: tuple[str, ...] = ()
     series: str | None = None
     lags: int | None = None
+    horizon: int | None = None
     missing: str = "error"
     scale: str = "minmax"
     ranges: Path | None = None
@@ -33,6 +34,11 @@ class DataOptions:
     def n_lags(self) -> int:
         """Number of inputs of a time series."""
         return 5 if self.lags is None else self.lags
+
+    @property
+    def n_ahead(self) -> int:
+        """Steps that the label of a time series is ahead of the newest input."""
+        return 1 if self.horizon is None else self.horizon
 
 
 def read_data(options: DataOptions) -> Prepared:
@@ -63,12 +69,15 @@ def _from_catalog(options: DataOptions, ranges: dict[str, Bounds] | None) -> Pre
         raise ParameterError(f"drop is for a table with target, got {kind}")
     if options.lags is not None and not is_series:
         raise ParameterError(f"lags is for a time series, got {kind}")
+    if options.horizon is not None and not is_series:
+        raise ParameterError(f"horizon is for a time series, got {kind}")
     made = load_set(
         name,
         rule=options.rule,
         scale=options.scale,
         target=options.target,
         n_lags=options.n_lags,
+        horizon=options.n_ahead,
         ranges=ranges,
         data_dir=options.data_dir,
     )
@@ -87,10 +96,10 @@ def _series(
         raise ParameterError("drop is for a table with target, got a time series")
     values, _ = read_columns(path, [column])
     made = _scaled(options, values[:, 0], column, ranges)
-    X, y = embed(made.values, options.n_lags)
+    X, y = embed(made.values, options.n_lags, horizon=options.n_ahead)
     n_outside = int(made.n_outside)
     facts = _facts(options, path.name, made, n_outside)
-    facts |= {"lags": options.n_lags, "series": column}
+    facts |= {"lags": options.n_lags, "horizon": options.n_ahead, "series": column}
     note = f"no row left out; {scale_note(options.scale, made, 'all values', n_outside)}"
     names = tuple(f"lag {i}" for i in range(1, options.n_lags + 1))
     return Prepared(path.name, X, y, True, names, facts, note)
@@ -101,6 +110,8 @@ def _table(
 ) -> Prepared:
     if options.lags is not None:
         raise ParameterError("lags is for a time series, got a table with target")
+    if options.horizon is not None:
+        raise ParameterError("horizon is for a time series, got a table with target")
     table = load_table(path, column, drop=options.drop, missing=options.missing)
     check_known(ranges or {}, (*table.names, column, *options.drop))
     inputs = _scaled(options, table.X, table.names, ranges)

@@ -27,6 +27,8 @@ class Stream(NamedTuple):
 
     arrays: tuple[Floats, Floats] | None
     iterator: Iterator[tuple[Floats, Floats]] | None
+    #: (round, learner) of samples whose inputs are missing; those of an iterator as they come
+    blind: list[tuple[int, int]]
 
     def rounds(self) -> Iterable[tuple[Floats, Floats]]:
         """Every round (x, y); an iterator can be had once."""
@@ -114,7 +116,9 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
     if y is None:
         if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
             raise DataError("X must be an iterator of rounds (x, y) where y is None")
-        return Stream(None, _checked_rounds(iter(X), n_learners, n_inputs, algorithm))
+        blind: list[tuple[int, int]] = []
+        rounds = _checked_rounds(iter(X), n_learners, n_inputs, algorithm, blind)
+        return Stream(None, rounds, blind)
     if isinstance(X, Iterator):
         raise DataError("y must be None where X is an iterator of rounds (x, y)")
     inputs = _own(checks.samples("X", X, "T K d", may_miss=True))
@@ -126,11 +130,16 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
         )
     if targets.shape != inputs.shape[:2]:
         raise DataError(f"y must have shape {inputs.shape[:2]} as X, got {targets.shape}")
-    return Stream(_without_gaps("X and y", inputs, targets, algorithm), None)
+    blind = [(int(t), int(k)) for t, k in np.argwhere(np.isnan(inputs).any(axis=2))]
+    return Stream(_without_gaps("X and y", inputs, targets, algorithm), None, blind)
 
 
 def _checked_rounds(
-    rounds: Iterator[Any], n_learners: int, n_inputs: int, algorithm: Algorithm
+    rounds: Iterator[Any],
+    n_learners: int,
+    n_inputs: int,
+    algorithm: Algorithm,
+    blind: list[tuple[int, int]],
 ) -> Iterator[tuple[Floats, Floats]]:
     for t, pair in enumerate(rounds):
         if not isinstance(pair, tuple) or len(pair) != 2:
@@ -142,6 +151,7 @@ def _checked_rounds(
                 f"round {t} must hold x ({n_learners}, {n_inputs}) and y ({n_learners},),"
                 f" got {x.shape} and {y.shape}"
             )
+        blind += [(t, int(k)) for k in np.flatnonzero(np.isnan(x).any(axis=1))]
         yield _without_gaps(f"x and y of round {t}", x, y, algorithm)
 
 

@@ -226,6 +226,6 @@ def _by_component(per_learner: Floats | None, component: Ints, partners: Any) ->
         size = np.bincount(component[b])
         member = np.equal.outer(component[b], np.arange(len(size)))
         sums = np.nan_to_num(per_learner[b]) @ member / partners(size)
-        counts = ~np.isnan(per_learner[b]) @ member
+        counts = (~np.isnan(per_learner[b])).astype(np.float64) @ member
         out[b, :, : len(size)] = running_average(sums / np.maximum(counts, 1), counts=counts)
     return out

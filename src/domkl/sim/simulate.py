@@ -140,6 +140,9 @@ def simulate(
     if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
     run = collect(cells, algorithm, options)
+    if run.predictions is not None:
+        for t, k in stream.blind:
+            run.predictions[:, t, k] = np.nan
     return run if trials.is_batch else single(run)
 
 

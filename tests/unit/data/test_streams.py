@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -89,3 +91,37 @@ def test_declared_ranges_are_the_same_whatever_the_data():
 def test_ranges_that_cannot_be_used(rule, ranges, message):
     with pytest.raises(domkl.ParameterError, match=message):
         domkl.scaled([[1.0, 2.0]], rule, ranges)
+
+
+def test_a_horizon_is_carried_through_dealing():
+    """Interleaved, a round is K steps; the label of step i is known at step i + horizon."""
+    series = np.arange(100.0)
+    for horizon in (1, 2, 3, 5, 9):
+        X, y = domkl.embed(series, 2, horizon=horizon)
+        np.testing.assert_array_equal(np.asarray(y), X[:, 0] + horizon)
+        for n_learners in (1, 2, 4):
+            dealt_x, dealt_y = domkl.deal(X, y, n_learners)
+            delay = getattr(dealt_y, "delay", 0)
+            for t in range(delay, 10):  # what is learned in round t is known when t + 1 begins
+                assert np.asarray(dealt_y)[t - delay].max() <= dealt_x[t + 1, 0, 0]
+            if delay:  # and with a round less it would not be
+                assert np.asarray(dealt_y)[10 - delay + 1].max() > dealt_x[11, 0, 0]
+            blocks = domkl.deal(X, y, n_learners, "blocks")[1]
+            assert getattr(blocks, "delay", 0) == horizon - 1
+
+
+def test_labels_keep_what_they_know():
+    _, y = domkl.embed(np.arange(20.0), 2, horizon=4)
+    for made in (y[3:], y * 2, pickle.loads(pickle.dumps(y)), y.reshape(-1, 1)):
+        assert (made.horizon, made.delay) == (4, 3)
+    assert type(domkl.embed(np.arange(20.0), 2)[1]) is np.ndarray
+
+
+def test_a_horizon_that_cannot_be():
+    with pytest.raises(domkl.ParameterError, match="horizon must be an integer >= 1, got -1"):
+        domkl.embed(np.arange(20.0), 2, horizon=-1)
+    with pytest.raises(domkl.DataError, match="its 2 lags and its horizon of 19, got 20 values"):
+        domkl.embed(np.arange(20.0), 2, horizon=19)
+    X, y = domkl.embed(np.arange(20.0), 2, horizon=2)
+    with pytest.raises(domkl.DataError, match="shuffled, they would be seen before their time"):
+        domkl.deal(X, y, 2, "shuffled", seed=0)

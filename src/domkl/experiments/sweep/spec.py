@@ -27,7 +27,7 @@ from domkl.typing import Real
 
 SWEEP_KEYS = ("name", "trials", "seed", "frequencies", "dtype")
 DATA_KEYS = (
-    "name", "rounds", "rule", "scale", "target", "lags", "partition", "missing",
+    "name", "rounds", "rule", "scale", "target", "lags", "horizon", "partition", "missing",
     "csv", "series", "drop", "ranges", "data_dir",
 )  # fmt: skip
 PATHS = ("csv", "ranges", "data_dir")
@@ -184,7 +184,7 @@ def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
         if "name" in given:
             checks.choice("name", given["name"], DATASETS)
         checks.choice("partition", given.get("partition", "interleaved"), PARTITIONS)
-        for key in given.keys() - {"rounds", "lags"}:
+        for key in given.keys() - {"rounds", "lags", "horizon"}:
             if not isinstance(given[key], str):
                 raise ParameterError(f"{key} must be a word in quotes, got {given[key]!r}")
         options = {key: given[key] for key in given.keys() & {f.name for f in fields(DataOptions)}}

@@ -134,7 +134,7 @@ def warm_up(cell: Cell) -> None:
     """Run one round, so that other processes find the compiled code on disk."""
     X, y = cell.stream()
     graph, features = cell.graph(0), cell.features(0)
-    simulate(cell.algorithm, X[:1], y[:1], graph, features, dtype=cell.dtype, threads=1)
+    simulate(cell.algorithm, X[:1], np.asarray(y[:1]), graph, features, dtype=cell.dtype, threads=1)
 
 
 @lru_cache(maxsize=4)

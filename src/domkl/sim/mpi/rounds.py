@@ -115,7 +115,7 @@ class Rounds:
         self, rounds: Iterator[tuple[Floats, Floats]], after_rounds: Callable[[int], None]
     ) -> bool:
         """Whether there were any."""
-        stream, n_learners = Stream(None, rounds), self._shard.n_learners
+        stream, n_learners = Stream(None, rounds, []), self._shard.n_learners
         self._play(self._cell, self._algorithm, stream, self._options, after_rounds)
         records = self._cell.records
         if records is None or records.n_rounds == 0:
