@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from domkl import checks
 from domkl.core.exchange import Delivery
 from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, sweep
 from domkl.errors import ParameterError
@@ -44,7 +45,8 @@ class Law:
         The learned functions where they have the form (6); needed to measure CV in compiled rounds.
     carried : names of fields of the message, optional
         Those that the state has under the same name and `merge` does not write. The message's is
-        then the state's own array, and hosts need no second copy of it.
+        then the state's own array, and hosts need no second copy of it. What `local_step` writes to
+        the message is so kept in the state; of a field that is not carried, it must write both.
     by_edge : names of fields of the state, optional
         Those with one row per directed edge instead of one per learner.
     room : mapping, optional
@@ -81,10 +83,14 @@ class Law:
     ) -> None:
         for kind in (state, message):
             if kind in LAWS or kind in MESSAGES:
-                raise ParameterError(f"{kind.__qualname__} must belong to one law, got a second")
+                raise ParameterError(
+                    f"{kind.__qualname__} must belong to one law, got a second;"
+                    f" define a NamedTuple class for each (this one is of {kind.__module__})"
+                )
         self.state, self.message = state, message
         self.exchange, self.carried, self.by_edge = exchange, carried, by_edge
         self.room, self.scratch, self.is_separable = room or {}, scratch, is_separable
+        self._check_names()
         self.predict, self.local_step = _compiled(predict), _compiled(local_step)
         self.merge = _compiled(merge)
         self.function = None if function is None else _compiled(function)
@@ -93,6 +99,31 @@ class Law:
         LAWS[state] = MESSAGES[message] = self
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)
         FOREIGN[state] = FOREIGN[message] = parts
+
+    def _check_names(self) -> None:
+        """Raise where an argument names a field that is not there, or leaves one out."""
+        kept, said = _fields("state", self.state), _fields("message", self.message)
+        known = {"carried": [name for name in said if name in kept], "by_edge": kept}
+        for argument, names in (known | {"scratch": kept}).items():
+            given = getattr(self, argument)
+            if isinstance(given, str):
+                raise ParameterError(f"{argument} must be a tuple of names, got {given!r}")
+            for name in given:
+                checks.choice(f"{argument} of the law of {self.state.__qualname__}", name, names)
+        if set(self.exchange) != set(said):
+            raise ParameterError(
+                f"exchange must name the fields of {self.message.__qualname__},"
+                f" {', '.join(said)}, got {', '.join(self.exchange) or 'none'}"
+            )
+        for name in self.room:
+            checks.choice("room", name, said)
+        for name in said:
+            if self.room.get(name, name) not in kept:
+                raise ParameterError(
+                    f"room must name a field of {self.state.__qualname__} that has the shape of"
+                    f" {name!r} of the message: one of {', '.join(kept)},"
+                    f" got {self.room.get(name, name)!r}"
+                )
 
     def give_up(self, name: str, error: Exception) -> None:
         """Call the functions as Python from now on: Numba has refused one of a user's."""
@@ -108,6 +139,13 @@ class Law:
             function = getattr(self, each)
             setattr(self, each, getattr(function, "py_func", function))
         self.is_compiled = False
+
+
+def _fields(argument: str, kind: Any) -> tuple[str, ...]:
+    names: tuple[str, ...] | None = getattr(kind, "_fields", None)
+    if names is None:
+        raise ParameterError(f"{argument} must be a NamedTuple class, got {kind!r}")
+    return names
 
 
 def _compiled(function: Any) -> Any:

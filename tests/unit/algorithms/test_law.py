@@ -8,6 +8,7 @@ import pytest
 
 import domkl
 from domkl.algorithms import base
+from domkl.algorithms.law import LAWS
 
 
 class State(NamedTuple):
@@ -78,6 +79,44 @@ def test_parameters_are_passed_by_name():
 def test_a_state_belongs_to_one_law():
     with pytest.raises(domkl.ParameterError, match="State must belong to one law"):
         domkl.Law(State, Message, predict, local_step, merge, exchange={"theta": "sum"})
+
+
+class TwoKept(NamedTuple):
+    theta: np.ndarray
+    center: np.ndarray
+
+
+class TwoSaid(NamedTuple):
+    theta: np.ndarray
+    gradient: np.ndarray
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"carried": ("gradient",)}, "carried of the law of TwoKept must be one of theta, got 'gr"),
+        ({"carried": "theta"}, "carried must be a tuple of names, got 'theta'"),
+        ({"scratch": ("psi",)}, "scratch of the law of TwoKept must be one of theta, center, got"),
+        ({"by_edge": ("edges",)}, "by_edge of the law of TwoKept must be one of theta, center"),
+        ({"exchange": {"theta": "sum"}}, "exchange must name the fields of TwoSaid, theta, grad"),
+        ({"exchange": {}}, "exchange must name the fields of TwoSaid, theta, gradient, got none"),
+        ({"room": {"step": "theta"}}, "room must be one of theta, gradient, got 'step'"),
+        ({"room": {"gradient": "z"}}, "shape of 'gradient' of the message: one of theta, center"),
+        ({"room": {}}, "room must name a field of TwoKept .* 'gradient' .* got 'gradient'"),
+        ({"state": dict}, "state must be a NamedTuple class, got <class 'dict'>"),
+    ],
+)
+def test_names_of_fields_are_checked(given, message):
+    """A wrong name would not fail later: it would change results, or be ignored."""
+    right = {
+        "state": TwoKept,
+        "message": TwoSaid,
+        "exchange": {"theta": "metropolis", "gradient": "sum"},
+        "room": {"gradient": "center"},
+    }
+    with pytest.raises(domkl.ParameterError, match=message):
+        domkl.Law(predict=predict, local_step=local_step, merge=merge, **right | given)
+    assert TwoKept not in LAWS
 
 
 def test_what_numba_refuses_is_run_as_python():
