@@ -209,11 +209,12 @@ def add_losses(out: Floats, before: Floats, f: Floats, y: Floats, loss: Any) -> 
     """
     n_learners, n_kernels = f.shape
     for k in range(n_learners):
-        is_known = not math.isnan(y[k])
+        if math.isnan(y[k]):
+            for p in range(n_kernels):
+                out[k, p] = before[k, p]
+            continue
         for p in range(n_kernels):
-            out[k, p] = before[k, p]
-            if is_known:
-                out[k, p] += loss_value(loss, f[k, p], y[k])
+            out[k, p] = before[k, p] + loss_value(loss, f[k, p], y[k])
 
 
 class Loss(Parameters):
