@@ -204,10 +204,10 @@ def play_trial(
     component = cell.graphs[0].component
     n_mapped = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
     rooms = cell.maps[0].empty(1, n_mapped * n_learners, options.dtype)
-    late_rooms = rooms  # the same, unless labels come late
+    late_rooms, x_late, y_late = rooms, inputs, targets  # the same, unless labels come late
     if options.delay:
         late_rooms = cell.maps[0].empty(1, n_mapped * n_learners, options.dtype)
-    x_late, y_late = late_arrays(inputs, targets, options.delay, cell.waiting)
+        x_late, y_late = late_arrays(inputs, targets, options.delay, cell.waiting)
     ring = ring_of(cell, algorithm, options.delay)
     per_round = n_learners * (1 + n_learners / 10 if is_measured else 1)  # CV sees all pairs
     start, n_rounds = 0, len(targets)

@@ -91,7 +91,7 @@ ROUND = (np.ones((3, 2)), np.zeros(3))
         (np.ones((4, 3, 2)), np.ones((3, 4)), r"y must have shape \(4, 3\) as X"),
         (np.ones((4, 3, 2)), None, "X must be an iterator of rounds"),
         (iter([ROUND]), np.ones((1, 3)), "y must be None where X is an iterator"),
-        (np.full((1, 3, 2), np.nan), np.ones((1, 3)), "X must be finite"),
+        (np.full((1, 3, 2), np.inf), np.ones((1, 3)), "X must be finite"),
     ],
 )
 def test_wrong_arrays_are_refused_at_once(X, y, message):

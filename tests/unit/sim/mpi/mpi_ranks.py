@@ -82,8 +82,8 @@ def refused(folder):
     def bad_on_one(learners):
         return X[: 20 + (WORLD.rank == last), learners], y[: 20 + (WORLD.rank == last), learners]
 
-    def nan_on_one(learners):
-        return X[:, learners] * (np.nan if WORLD.rank == last else 1), y[:, learners]
+    def infinite_on_one(learners):
+        return X[:, learners] * (np.inf if WORLD.rank == last else 1), y[:, learners]
 
     cases = {
         "COMKL, whose gradient is delivered by 'total'": {"algorithm": domkl.COMKL()},
@@ -97,7 +97,7 @@ def refused(folder):
         "graph must have a learner for each": {"graph": domkl.Graph.empty(1)},
         "part must give learners to each": {"part": np.zeros(41, dtype=int)},
         "number of rounds must be the same on all ranks": {"X": bad_on_one, "y": None},
-        "finite": {"X": nan_on_one, "y": None},
+        "finite": {"X": infinite_on_one, "y": None},
         "graph, features and dtype must be the same": {
             "dtype": "float32" if WORLD.rank == last else "float64"
         },
