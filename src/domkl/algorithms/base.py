@@ -244,8 +244,8 @@ class CompiledAlgorithm(Algorithm):
     def predict(self, state: Any, inputs: Inputs) -> Prediction:
         """Predict every learner's label."""
         shape = inputs.energy.shape
-        n_notes = self.law.n_notes(state)
-        prediction = Prediction(np.empty(shape[0]), np.empty(shape), np.empty((shape[0], n_notes)))
+        notes = np.empty((shape[0], n_notes(self.law, state)))
+        prediction = Prediction(np.empty(shape[0]), np.empty(shape), notes)
         self._call("predict", state, self.compiled, inputs, prediction)
         return prediction
 
@@ -274,6 +274,11 @@ class CompiledAlgorithm(Algorithm):
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where the law has them."""
         return None if self.law.function is None else Function(*self._call("function", state))
+
+
+def n_notes(law: Law, state: Any) -> int:
+    """How many numbers a prediction leaves for the step that learns its label."""
+    return 0 if law.notes is None else law.notes(state)
 
 
 _entries: dict[Any, Callable[..., Any]] = {}

@@ -94,7 +94,7 @@ class Law:
         self.predict, self.local_step = _compiled(predict), _compiled(local_step)
         self.merge = _compiled(merge)
         self.function = None if function is None else _compiled(function)
-        self.n_notes: Callable[[Any], int] = (lambda _: 0) if notes is None else notes
+        self.notes = notes
         self.is_compiled = IS_COMPILING  # False once Numba has refused one of the functions
         LAWS[state] = MESSAGES[message] = self
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)

@@ -18,6 +18,7 @@ from domkl.algorithms.base import (
     Prediction,
     is_worth_compiling,
     machine_code,
+    n_notes,
 )
 from domkl.algorithms.law import LAWS, function, local_step, merge, predict
 from domkl.core.exchange import Wires
@@ -239,5 +240,5 @@ def play_trial(
 def ring_of(cell: Cell, algorithm: Algorithm, delay: int) -> Ring:
     """Where a cell of one trial keeps what it has predicted."""
     assert algorithm.law is not None, "compiled hosts play laws"
-    shape = (cell.graphs[0].n_learners, cell.maps[0].n_kernels, algorithm.law.n_notes(cell.state))
+    shape = (cell.graphs[0].n_learners, cell.maps[0].n_kernels, n_notes(algorithm.law, cell.state))
     return Ring(delay, shape, cell.waiting)
