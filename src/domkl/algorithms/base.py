@@ -124,6 +124,8 @@ class Algorithm(Parameters, ABC):
     relative_cost: float = 1.0
     #: takes NaN for the label of a learner that has none in a round: it then only follows
     takes_missing: bool = False
+    #: of the values of a message's fields, where a mesh is to take more than 10⁶
+    largest: ClassVar[Mapping[str, float]] = {"loss": 1e15}
     #: its compiled functions, where it has any
     law: ClassVar[Law | None] = None
 
@@ -171,9 +173,34 @@ class Algorithm(Parameters, ABC):
         """Give the state of learners that leave their network, without what ties them to it."""
         return state
 
+    def delayed(self, delay: int) -> "Algorithm":
+        """Give the same algorithm for labels that come so many rounds late."""
+        return self
+
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where they have the form (6); None where they do not."""
         return None
+
+    def neighbors(self, state: Any, heard: Mapping[str, Array]) -> Function | None:
+        """Give the neighbors' functions, one row each, as far as a learner's state can tell.
+
+        ``heard`` has the fields of their messages. By default their θ with our kernel weights.
+        """
+        theta, ours = heard.get("theta"), self.function(state)
+        if theta is None or ours is None:
+            return None
+        return Function(theta, np.repeat(ours.weights, len(theta), axis=0))
+
+    def refusal(self, message: Mapping[str, Array]) -> str | None:
+        """Say what in a neighbor's message, one row, no honest run can produce; None if nothing."""
+        return None
+
+    def restored(self, found: Mapping[str, Array], first: Any) -> Any:
+        """Make a state of stored fields; ``first`` is a state of the same sizes before any sample.
+
+        Override this to take states of earlier versions. Raises KeyError where a field is missing.
+        """
+        return type(first)(*(np.array(found[name]) for name in first._fields))
 
     def deviation(self, state: Any, inputs: Inputs) -> Floats | None:
         """Give each prediction's standard deviation, (K,); None where there is none."""

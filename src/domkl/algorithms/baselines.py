@@ -70,6 +70,10 @@ class Alone(Algorithm):
         """Set parameters of the algorithm inside."""
         return Alone(self.algorithm.replaced(**given))
 
+    def delayed(self, delay: int) -> "Alone":
+        """As the algorithm."""
+        return Alone(self.algorithm.delayed(delay))
+
     @property
     def loss(self) -> Loss | None:  # type: ignore[override]
         """As the algorithm."""

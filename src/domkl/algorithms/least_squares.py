@@ -1,28 +1,42 @@
 """The least-squares family: DOMKRLS.
 
-Least squares at each learner, the mean of all fits between neighbors, no rate to set. What a
-learner says is what a DOMKL learner says: θ and the accumulated losses of its kernels.
+Every learner fits its own samples by recursive least squares, with many kernels and two memories;
+learners track the mean of all fits between neighbors; mixtures weigh what there is, and a small
+corrector follows what the errors have in common. There is no rate to set.
 
-Every learner has two estimates per kernel: its own fit φ, the exact ridge fit of its own samples,
-and θ, which tracks the mean of all learners' fits. It weighs kernels twice, by the losses of the
-θs and by those of the φs, and finally the two estimates by the losses of theirs.
+**Fits.** A fit is a kernel with a memory. The first memory keeps everything (or forgets as
+``forget`` says), the second one forgets within some hundred samples. They alternate over the
+kernels; the last kernel, which is the linear one in the default dictionary, has both. Where the
+inputs hold the newest value of a series (``newest_lag``), fits learn the change from it.
 
-Losses are forgotten in time, so that the cold start does not count for ever: with n the number of
-rounds in an account, all are multiplied by forget · 2n/(2n + 1) before the next loss is added. Then
-n grows by a half each round, and what is older than half of the stream counts little. Accounts
-are robust: see `robust_square`.
+**Mean.** With n the samples behind a fit φ, learners average S = nφ and N = n; θ = S/N is the mean
+of all fits, weighed by samples. Who has no samples has no weight in it, and takes it over.
+
+**Mixtures.** Experts are the fits θ and φ, the learner's own last label, and the newest lag. Three
+mixtures weigh them: ``m`` by the evidence of the θs, ``ms`` by ML-Poly over the θs, both with
+accounts that are averaged between neighbors; ``b`` by ML-Poly over all, with its own accounts. The
+evidence of the three weighs them in turn. Accounts forget in time: with n the number of labels in
+one, it is multiplied by 2n/(2n + 1) before the next is added. Then n grows by a half each label,
+and what is older than half of the stream counts little. Losses are robust: see `robust_square`.
+
+**Corrector.** The error, in units of its own deviation, is fitted by least squares on the learner's
+and the neighbors' newest errors (A), and on how far the last label was from the prediction (B).
+Whether to correct is decided by the evidence again. Neighbors hear the error in such units, and
+no label.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
+from domkl.algorithms.base import CompiledAlgorithm, Function, Inputs, Net, Prediction, Sizes
 from domkl.algorithms.law import Law
-from domkl.core.hedge import combined_predictions, evidence_weights
+from domkl.core.hedge import add_regrets, evidence, polynomial
 from domkl.core.jit import scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
 from domkl.core.losses import (
@@ -37,165 +51,535 @@ from domkl.core.losses import (
     sigmoid,
 )
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.vectors import copied, dot, mixture, tracked
+from domkl.core.vectors import added_scaled, copied, dot, scaled, tracked_sum
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
-#: of θ's way to φ, each round: what a lost message did to the mean is healed in some 100 rounds
+#: of S's way to nφ, each label: what a lost message did to the mean is healed in some 100 labels
 LEAK = 0.01
-#: trust in θ before any loss; the rest is in φ
-TRUST = 0.999
-#: of the own fit in what predicts: less would be a denormal number, and slow
-LEAST_SHARE = 1e-20
+#: the second memory is 1 − FADE/horizon
+FADE = 0.01
+#: shares of the two memories in the weights before any loss
+MEMORY_PRIOR = (0.7, 0.3)
+#: in the mixture b, of the own fits, and of the last label and of the lag
+OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
+#: of the mixtures m, ms and b, and of no correction, A and B, before any loss
+TOP_PRIOR = np.array([0.5, 0.48, 0.02])
+FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
+#: of the corrector: weight of ‖w‖² beside the squared errors, and the memory of A and B
+CORRECTOR_RIDGE = 10.0
+CORRECTOR_MEMORY = (1.0, 0.999)
+#: deviations that an error counts at most, as a clue and in what mixtures regret
+CLIP = 5.0
+#: of the deviation: labels that its noise remembers, and how fast its width follows the coverage
+NOISE_MEMORY = 0.99
+WIDTH_RATE = 0.1
+#: share of labels that are to lie within 1.96 deviations
+COVERAGE = 0.95
+#: of the linear kernel in what is shown as the learned function: it carries the lag
+LEAST_WEIGHT = 1e-6
+#: of a function's size, in a message; scaled functions are of the order of 1
+MOST = 1e6
+#: what rounding may add to a bound, as a share and by itself
+SLACK, TINY = 1e-3, 1e-12
 #: of the logistic loss: its inverse is a noise variance
 LEAST_CURVATURE = 1e-6
 
 
 class State(NamedTuple):
-    """What a DOMKRLS learner keeps."""
+    """What a DOMKRLS learner keeps: F fits, E = 2F + 1 experts, or 2F + 2 with a lag."""
 
-    theta: Array  # (K, P, D)            tracks the mean of all learners' fits
-    combined: Array  # (K, P, D)         what predicts: a mixture of θ and the own fit
-    loss: Floats  # (K, P)               of the θs, mean over learners as far as it is heard
-    weights: Floats  # (K, P)
-    own: Array  # (K, P, D)              φ, the fit of the learner's own samples
-    diagonal: Array  # (K, P, D)         of its C = U D Uᵀ, core/rls.py
-    factor: Array  # (K, P, D(D − 1)/2)  and U
-    own_loss: Floats  # (K, P)           of the φs
-    score: Floats  # (K, 2)              losses of all θs together, and of all φs
-    rounds: Floats  # (K,)               number of rounds in each of the accounts
-    prior: Floats  # (K, P)              weights before any loss
+    # as far as it is heard, means over learners; with messages of the same names
+    sums: Array  # (K, F, D)             S, of nφ
+    counts: Floats  # (K, 2)             N, of n, for each memory
+    loss: Floats  # (K, F)               of the θs
+    regret: Floats  # (K, F)             R of ms
+    variance: Floats  # (K, F)           V of ms
+    rounds: Floats  # (K,)               number of labels in these three accounts
+    # the learner's own
+    own: Array  # (K, F, D)              φ
+    diagonal: Array  # (K, F, D)         of its C = U D Uᵀ, core/rls.py
+    factor: Array  # (K, F, D(D − 1)/2)  and U
+    own_counts: Floats  # (K, 2)         n, for each memory
+    own_regret: Floats  # (K, E)         R of b
+    own_variance: Floats  # (K, E)       V of b
+    score: Floats  # (K, 3)              losses of m, ms and b
+    final: Floats  # (K, 3)              losses without correction, with A, with B
+    own_rounds: Floats  # (K,)           number of labels in these four accounts
+    correction: Floats  # (K, 2 · 4)     of A and B, for the clues: 1, own, nearby, gap
+    clue_diagonal: Floats  # (K, 2 · 4)  of their C
+    clue_factor: Floats  # (K, 2 · 6)
+    residual: Floats  # (K,)             newest error, in deviations
+    nearby: Floats  # (K,)               mean of the neighbors'
+    last: Floats  # (K,)                 newest label, 0 before
+    turns: Floats  # (K, 2)              how often a label of ±1 was the last one's, and was not
+    noise: Floats  # (K, 2)              sum of squared errors, and their number
+    width: Floats  # (K,)                logarithm of what deviations are multiplied by
+    prior: Floats  # (K, F)              weights before any loss
+    lag: Floats  # (K,)                  column of the newest lag, -1 without
+    is_linear: Floats  # (K,)            1 where the last kernel is the linear one, else 0
+    # what follows from the accounts
+    by_evidence: Floats  # (K, F)        weights of m
+    by_regret: Floats  # (K, F)          of ms
+    by_own: Floats  # (K, E)             of b
+    top: Floats  # (K, 3)                of the three
 
 
 class Message(NamedTuple):
     """What a DOMKRLS learner says."""
 
-    theta: Array  # (K, P, D)
-    loss: Floats  # (K, P)
+    sums: Array  # (K, F, D)
+    counts: Floats  # (K, 2)
+    loss: Floats  # (K, F)
+    regret: Floats  # (K, F)
+    variance: Floats  # (K, F)
+    rounds: Floats  # (K,)
+    residual: Floats  # (K,)  0 without a label in this round
+
+
+class Params(NamedTuple):
+    """The parameters, as the law takes them."""
+
+    forget: float
+    ridge: float
+    loss: Any
+    newest_lag: int  # -1: there is none
+    horizon: float
+
+
+class Note(NamedTuple):
+    """What a learner notes of a prediction until its label comes."""
+
+    experts: Floats  # (2F + 2,)  θs, φs, last label, lag
+    mixtures: Floats  # (3,)      m, ms, b
+    final: Floats  # (3,)         without correction, with A, with B
+    shares: Floats  # (F,)        weight of each fit in the prediction, θ and φ together
+    clues: Floats  # (4,)
 
 
 @sweep
-def predict(state: State, params: Any, inputs: Inputs, prediction: Prediction) -> None:
-    """The mixture of θ and φ, for all kernels."""
-    y_hat, f = prediction.y_hat, prediction.by_kernel
-    combined_predictions(y_hat, f, state.combined, state.weights, inputs.z)
+def _noted(notes: Floats, n_fits: int) -> Note:
+    """A learner's row of notes, by name."""
+    n = 2 * n_fits + 2
+    parts = (notes[n : n + 3], notes[n + 3 : n + 6], notes[n + 6 : n + 6 + n_fits])
+    return Note(notes[:n], parts[0], parts[1], parts[2], notes[n + 6 + n_fits :])
+
+
+def n_notes(state: State) -> int:
+    """Numbers in a `Note`."""
+    n_fits: int = state.sums.shape[1]
+    return 3 * n_fits + 12
+
+
+@scalar
+def _memory(fit: int, n_fits: int) -> int:
+    """Which memory a fit has: they alternate, and the last kernel has both."""
+    if fit >= n_fits - 2:
+        return fit - (n_fits - 2)
+    return fit % 2
+
+
+@sweep
+def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction) -> None:
+    """The experts, the mixtures of them, and the correction."""
+    n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
+    is_logistic = params.loss.kind == LOGISTIC
+    final = np.empty(3)
+    for k in range(len(prediction.y_hat)):
+        note = _noted(prediction.notes[k], n_fits)
+        _consult(note.experts, state, params, inputs, k)
+        note.mixtures[0] = dot(state.by_evidence[k], note.experts)
+        note.experts[2 * n_fits] = _last(state, k, note.mixtures[0], is_logistic)
+        note.mixtures[1] = dot(state.by_regret[k], note.experts)
+        note.mixtures[2] = dot(state.by_own[k], note.experts)
+        note.final[0] = dot(state.top[k], note.mixtures)
+        for i in range(n_fits):
+            note.shares[i] = _share(state, k, i) + _own_share(state, k, i)
+        _correct(note, state, k, is_logistic)
+        scale = params.horizon * _scale(state.final[k], state.own_rounds[k], is_logistic)
+        evidence(final, state.final[k], scale, FINAL_PRIOR, 0.0)
+        prediction.y_hat[k] = dot(final, note.final)
+        for p in range(n_kernels):
+            prediction.by_kernel[k, p] = _by_kernel(note, p, n_fits)
+
+
+@sweep
+def _consult(experts: Floats, state: State, params: Params, inputs: Inputs, k: int) -> None:
+    """Write what θs, φs and the lag predict."""
+    n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
+    base = inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
+    for i in range(n_fits):
+        z = inputs.z[k, min(i, n_kernels - 1)]
+        n = state.counts[k, _memory(i, n_fits)]
+        mean = float(dot(state.sums[k, i], z)) / n if n > 0 else 0.0
+        experts[i] = base + mean
+        experts[n_fits + i] = base + float(dot(state.own[k, i], z))
+    experts[2 * n_fits] = 0.0
+    experts[2 * n_fits + 1] = base
+
+
+@sweep
+def mix(state: State, params: Params) -> None:
+    """Write the weights of m, ms and b, and of the three, which follow from the accounts."""
+    n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
+    own_prior = np.full(state.own_regret.shape[1], LAST_PRIOR)
+    for k in range(len(state.rounds)):
+        scale = _scale(state.loss[k], state.rounds[k], is_logistic)
+        evidence(state.by_evidence[k], state.loss[k], scale, state.prior[k], 0.0)
+        polynomial(state.by_regret[k], state.regret[k], state.variance[k], state.prior[k])
+        for i in range(n_fits):
+            own_prior[i] = (1 - OWN_PRIOR) * state.prior[k, i]
+            own_prior[n_fits + i] = OWN_PRIOR * state.prior[k, i]
+        polynomial(state.by_own[k], state.own_regret[k], state.own_variance[k], own_prior)
+        scale = params.horizon * _scale(state.score[k], state.own_rounds[k], is_logistic)
+        evidence(state.top[k], state.score[k], scale, TOP_PRIOR, 0.0)
+
+
+@sweep
+def _share(state: State, k: int, fit: int) -> float:
+    """The weight of a fit's θ in the mixture of mixtures."""
+    top, b = state.top[k], state.by_own[k, fit]
+    m, ms = state.by_evidence[k, fit], state.by_regret[k, fit]
+    return float(top[0] * m + top[1] * ms + top[2] * b)
+
+
+@sweep
+def _own_share(state: State, k: int, fit: int) -> float:
+    """The weight of a fit's φ."""
+    return float(state.top[k, 2] * state.by_own[k, state.sums.shape[1] + fit])
+
+
+@sweep
+def _last(state: State, k: int, otherwise: float, is_logistic: bool) -> float:
+    """What the learner's last label predicts, the mean of the fits before there is one.
+
+    Of labels ±1 the log-odds, by how often a label was that of before.
+    """
+    last = state.last[k]
+    if state.own_rounds[k] == 0:
+        return otherwise
+    if is_logistic:
+        return float(last * math.log((1 + state.turns[k, 0]) / (1 + state.turns[k, 1])))
+    return float(last)
+
+
+@sweep
+def _correct(note: Note, state: State, k: int, is_logistic: bool) -> None:
+    """Write the clues, and the prediction with the corrections A and B."""
+    deviation = 0.0
+    if state.own_rounds[k] > 0 and not is_logistic:
+        deviation = math.sqrt(state.final[k, 0] / state.own_rounds[k])
+    clues, f = note.clues, note.final[0]
+    clues[0], clues[1], clues[2], clues[3] = 1.0, state.residual[k], state.nearby[k], 0.0
+    if deviation > 0:
+        clues[3] = _clipped((state.last[k] - f) / deviation)
+    for j in range(2):
+        note.final[1 + j] = f + deviation * dot(state.correction[k, 4 * j : 4 * j + 4], clues)
+
+
+@sweep
+def _by_kernel(note: Note, kernel: int, n_fits: int) -> float:
+    """What the fits of a kernel predict, by the weights they have in the mixture."""
+    total, weight, last = 0.0, 0.0, n_fits - 2
+    for i in range(kernel, n_fits if kernel == last else kernel + 1):
+        total += note.shares[i] * note.experts[i]
+        weight += note.shares[i]
+    return total / weight if weight > 0 else note.experts[kernel]
 
 
 @sweep
 def local_step(
     state: State,
-    params: Any,
+    params: Params,
     inputs: Inputs,
     y: Floats,
     prediction: Prediction,
     net: Net,
     message: Message,
 ) -> None:
-    """Take each sample into its learner's fits, say θ moved as the fits move, and add losses up.
+    """Take each sample into its learner's fits and accounts, and say what the means become.
 
     A learner without a label, NaN, says again what its means are.
     """
-    z, n_kernels, kind = inputs.z, state.theta.shape[1], params.loss.kind
-    by_theta, by_own, _ = _estimates(state, params)
-    gain = np.empty(state.theta.shape[2], state.theta.dtype)
+    n_fits = state.sums.shape[1]
+    gain = np.empty(state.sums.shape[2], state.sums.dtype)
+    clue_gain = np.empty(4)
     for k in range(len(y)):
         if math.isnan(y[k]):
-            copied(message.loss[k], state.loss[k])
-            for p in range(n_kernels):
-                copied(message.theta[k, p], state.theta[k, p])
+            _repeat(state, message, k)
             continue
-        n = state.rounds[k]
-        keep = params.forget * 2 * n / (2 * n + 1)
-        noise, own_noise = _mean_loss(state.loss[k], n), _mean_loss(state.own_loss[k], n)
-        theirs, ours = 0.0, 0.0
-        for p in range(n_kernels):
-            f = float(dot(state.theta[k, p], z[k, p]))
-            own = float(dot(state.own[k, p], z[k, p]))
-            theirs += by_theta[k, p] * f
-            ours += by_own[k, p] * own
-            loss = _loss(kind, f, y[k], noise)
-            own_loss = _loss(kind, own, y[k], own_noise)
-            message.loss[k, p] = keep * state.loss[k, p] + loss
-            state.own_loss[k, p] = keep * state.own_loss[k, p] + own_loss
-            step = _shrink(state, params, k, p, z[k, p], gain, own, y[k])
-            real = state.theta.dtype.type
-            theta, own_fit = state.theta[k, p], state.own[k, p]
-            tracked(own_fit, message.theta[k, p], theta, gain, real(step), real(LEAK))
-        noise = _mean_loss(state.score[k], n)
-        state.score[k, 0] = keep * state.score[k, 0] + _loss(kind, theirs, y[k], noise)
-        state.score[k, 1] = keep * state.score[k, 1] + _loss(kind, ours, y[k], noise)
-        state.rounds[k] = keep * n + 1
+        note = _noted(prediction.notes[k], n_fits)
+        _add_shared(state, params, message, note, y[k], k)
+        message.residual[k] = _learn_correction(state, params, note, y[k], clue_gain, k)
+        _add_own(state, params, note, y[k], k)
+        reach = _learn_fits(state, params, inputs, note, y[k], gain, message, k)
+        _learn_deviation(state, note, y[k] - prediction.y_hat[k], reach, k)
+        if params.loss.kind == LOGISTIC and state.last[k] != 0:
+            state.turns[k, 0 if state.last[k] == y[k] else 1] += 1
+        state.last[k] = y[k]
 
 
 @sweep
-def merge(state: State, params: Any, heard: Message, net: Net) -> None:
-    """Keep the means of own and neighbors' θ and losses, and make the function that predicts.
+def _repeat(state: State, message: Message, k: int) -> None:
+    """Say what was said before."""
+    for i in range(state.sums.shape[1]):
+        copied(message.sums[k, i], state.sums[k, i])
+    copied(message.counts[k], state.counts[k])
+    copied(message.loss[k], state.loss[k])
+    copied(message.regret[k], state.regret[k])
+    copied(message.variance[k], state.variance[k])
+    message.rounds[k] = state.rounds[k]
+    message.residual[k] = 0.0
 
-    A learner that has no sample of its own yet takes θ for its fit: it follows the others, and
-    does not pull their mean to 0.
+
+@sweep
+def _add_shared(
+    state: State, params: Params, message: Message, note: Note, y: float, k: int
+) -> None:
+    """Add the label to the accounts of m and ms."""
+    n_fits, n, kind = len(note.shares), state.rounds[k], params.loss.kind
+    keep, variance = 2 * n / (2 * n + 1), _mean_loss(state.loss[k], n)
+    for i in range(n_fits):
+        loss = _loss(kind, note.experts[i], y, variance)
+        message.loss[k, i] = keep * state.loss[k, i] + loss
+    slope, thetas = _slope(kind, note.mixtures[1], y, variance), note.experts[:n_fits]
+    before, spread_before = state.regret[k], state.variance[k]
+    after, spread = message.regret[k], message.variance[k]
+    add_regrets(after, spread, before, spread_before, thetas, note.mixtures[1], slope, keep)
+    message.rounds[k] = keep * n + 1
+
+
+@sweep
+def _add_own(state: State, params: Params, note: Note, y: float, k: int) -> None:
+    """Add the label to the accounts of b, of the mixtures, and of the corrections."""
+    n, kind = state.own_rounds[k], params.loss.kind
+    keep, variance = 2 * n / (2 * n + 1), _mean_loss(state.score[k], n)
+    slope, regret = _slope(kind, note.mixtures[2], y, variance), state.own_regret[k]
+    spread, experts = state.own_variance[k], note.experts[: len(regret)]
+    add_regrets(regret, spread, regret, spread, experts, note.mixtures[2], slope, keep)
+    final_variance = _mean_loss(state.final[k], n)
+    for j in range(3):
+        loss = _loss(kind, note.mixtures[j], y, variance)
+        state.score[k, j] = keep * state.score[k, j] + loss
+        loss = _loss(kind, note.final[j], y, final_variance)
+        state.final[k, j] = keep * state.final[k, j] + loss
+    state.own_rounds[k] = keep * n + 1
+
+
+@sweep
+def _learn_correction(
+    state: State, params: Params, note: Note, y: float, gain: Floats, k: int
+) -> float:
+    """Fit the error, in deviations, to the clues; give it."""
+    n = state.own_rounds[k]
+    if n == 0 or state.final[k, 0] == 0 or params.loss.kind == LOGISTIC:
+        return 0.0
+    error = _clipped((y - note.final[0]) / math.sqrt(state.final[k, 0] / n))
+    for j in range(2):
+        fit = state.correction[k, 4 * j : 4 * j + 4]
+        left = error - dot(fit, note.clues)
+        diagonal = state.clue_diagonal[k, 4 * j : 4 * j + 4]
+        factor = state.clue_factor[k, 6 * j : 6 * j + 6]
+        memory = CORRECTOR_MEMORY[j]
+        step = left / shrink(factor, diagonal, note.clues, gain, 1.0, memory, CORRECTOR_RIDGE)
+        added_scaled(fit, gain, step)
+    state.residual[k] = error
+    return error
+
+
+@sweep
+def _learn_fits(
+    state: State,
+    params: Params,
+    inputs: Inputs,
+    note: Note,
+    y: float,
+    gain: Array,
+    message: Message,
+    k: int,
+) -> float:
+    """Take the sample into all fits; give zᵀCz, their mean by the weights of the prediction."""
+    n_fits, n_kernels, real = len(note.shares), inputs.z.shape[1], state.sums.dtype.type
+    base = inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
+    forgets, leak, reach = (params.forget, 1 - FADE / params.horizon), real(LEAK), 0.0
+    after = (forgets[0] * state.own_counts[k, 0] + 1, forgets[1] * state.own_counts[k, 1] + 1)
+    for i in range(n_fits):
+        j, z = _memory(i, n_fits), inputs.z[k, min(i, n_kernels - 1)]
+        own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
+        n, more = real(after[j]), real(after[j] - state.own_counts[k, j])
+        f = float(dot(own, z))
+        step, open_part = _fit_step(factor, diagonal, z, gain, f, y - base, forgets[j], params)
+        said, total = message.sums[k, i], state.sums[k, i]
+        tracked_sum(own, said, total, gain, real(step), n, more, leak)
+        reach += note.shares[i] * open_part
+    for j in range(2):
+        moved = state.counts[k, j] + (after[j] - state.own_counts[k, j])
+        message.counts[k, j] = moved + LEAK * (after[j] - moved)
+        state.own_counts[k, j] = after[j]
+    return reach
+
+
+@sweep
+def _fit_step(
+    factor: Array,
+    diagonal: Array,
+    z: Array,
+    gain: Array,
+    f: float,
+    y: float,
+    forget: float,
+    params: Params,
+) -> tuple[float, float]:
+    """Write the gain Cz and take the sample into C; give the fit's step along the gain, and zᵀCz.
+
+    For the logistic loss φ⁺ = argmin ℓ(φᵀz, y) + ½ (φ − φ_k)ᵀ(C/forget)⁻¹(φ − φ_k). That is one
+    scalar equation, core/losses.py, and never oversteps; C then takes in the loss's curvature at
+    the solution.
     """
-    mean = heard.theta
-    for k in range(len(mean)):
-        copied(state.loss[k], heard.loss[k])
-        for p in range(mean.shape[1]):
-            copied(state.theta[k, p], mean[k, p])
-            if state.rounds[k] == 0:
-                copied(state.own[k, p], mean[k, p])
-    by_theta, by_own, trust = _estimates(state, params)
-    for k in range(len(mean)):
-        for p in range(mean.shape[1]):
-            own = trust[k, 1] * by_own[k, p]
-            weight = trust[k, 0] * by_theta[k, p] + own
-            share = state.theta.dtype.type(own / weight if own > LEAST_SHARE * weight else 0.0)
-            state.weights[k, p] = weight
-            mixture(state.combined[k, p], state.theta[k, p], state.own[k, p], share)
-
-
-@sweep
-def deviations(out: Floats, state: State, params: Any, z: Array, y_hat: Floats, f: Floats) -> None:
-    """Write the standard deviation of each prediction: out, y_hat (K,), f (K, P).
-
-    Σ_p q_p [s² (1 + z_pᵀC_p z_p) + (f_p − f)²]: the noise, what the samples leave open, and how
-    far the kernels disagree. For the logistic loss that of f itself, without noise and s² = 1.
-    Infinite before the first sample: nothing is known then.
-    """
-    is_logistic = params.loss.kind == LOGISTIC
-    for k in range(len(out)):
-        noise = 1.0 if is_logistic else _mean_loss(state.score[k], state.rounds[k])
-        total = 0.0
-        for p in range(f.shape[1]):
-            reach = float(variance(state.factor[k, p], state.diagonal[k, p], z[k, p]))
-            open_part = noise * (reach if is_logistic else 1 + reach)
-            total += state.weights[k, p] * (open_part + (f[k, p] - y_hat[k]) ** 2)
-        is_blind = not is_logistic and state.rounds[k] == 0
-        out[k] = np.inf if is_blind else np.sqrt(total)
-
-
-@sweep
-def _estimates(state: State, params: Any) -> tuple[Floats, Floats, Floats]:
-    """Weights of the kernels by the losses of θ and of φ, (K, P), and of the two, (K, 2).
-
-    They are the evidence's: exp(−loss/2s²) for errors of variance s², and exp(−loss) for the
-    logistic loss, which is the negative logarithm of a probability by itself.
-    """
-    by_theta, by_own = np.empty_like(state.loss), np.empty_like(state.loss)
-    trust = np.empty_like(state.score)
-    first_trust = np.empty_like(state.score)
-    first_trust[:, 0] = TRUST
-    first_trust[:, 1] = 1 - TRUST
-    _weigh(by_theta, state.loss, state.prior, state, params)
-    _weigh(by_own, state.own_loss, state.prior, state, params)
-    _weigh(trust, state.score, first_trust, state, params)
-    return by_theta, by_own, trust
-
-
-@sweep
-def _weigh(weights: Floats, loss: Floats, prior: Floats, state: State, params: Any) -> None:
-    scale = np.ones(len(loss))
     if params.loss.kind != LOGISTIC:
-        for k in range(len(loss)):
-            scale[k] = 2 * _mean_loss(loss[k], state.rounds[k])
-    evidence_weights(weights, loss, scale, prior, 1 - params.forget)
+        total = float(shrink(factor, diagonal, z, gain, 1.0, forget, params.ridge))
+        return (y - f) / total, total - forget
+    open_part = float(variance(factor, diagonal, z))
+    reach = open_part / forget
+    slope = pull(params.loss, f, y, reach)
+    chance = sigmoid(f - reach * slope)
+    noise = 1 / max(chance * (1 - chance), LEAST_CURVATURE)
+    shrink(factor, diagonal, z, gain, noise, forget, params.ridge)
+    return float(-slope / forget), open_part
+
+
+@sweep
+def _learn_deviation(state: State, note: Note, error: float, reach: float, k: int) -> None:
+    """Compare an error with the deviation that was foretold: its noise, then its width."""
+    foretold = _foretold(state, note, reach, k)
+    if 0 < foretold < np.inf:
+        is_outside = abs(error) > 1.96 * math.exp(state.width[k]) * foretold
+        state.width[k] += WIDTH_RATE * ((1.0 if is_outside else 0.0) - (1 - COVERAGE))
+    n = state.noise[k, 1]
+    keep, variance = min(2 * n / (2 * n + 1), NOISE_MEMORY), 0.0
+    if n > 0:
+        variance = state.noise[k, 0] / n
+    square = robust_square(error / math.sqrt(1 + reach), variance)
+    state.noise[k, 0] = keep * state.noise[k, 0] + square
+    state.noise[k, 1] = keep * n + 1
+
+
+@sweep
+def _foretold(state: State, note: Note, reach: float, k: int) -> float:
+    """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement."""
+    n, variance = state.noise[k, 1], 0.0
+    if n > 0:
+        variance = state.noise[k, 0] / n
+    elif state.rounds[k] > 0:
+        variance = _mean_loss(state.loss[k], state.rounds[k])
+    else:
+        return np.inf
+    return math.sqrt(variance * (1 + reach) + _disagreement(note))
+
+
+@sweep
+def _disagreement(note: Note) -> float:
+    """Σ_i w_i (f_i − f)² over the fits."""
+    total = 0.0
+    for i in range(len(note.shares)):
+        total += note.shares[i] * (note.experts[i] - note.final[0]) ** 2
+    return total
+
+
+@sweep
+def merge(state: State, params: Params, heard: Message, net: Net) -> None:
+    """Keep the means of own and neighbors' sums and accounts.
+
+    A learner that has no sample of its own yet takes θ for its fits.
+    """
+    n_fits, real = state.sums.shape[1], state.sums.dtype.type
+    for k in range(len(heard.rounds)):
+        copied(state.counts[k], heard.counts[k])
+        copied(state.loss[k], heard.loss[k])
+        copied(state.regret[k], heard.regret[k])
+        copied(state.variance[k], heard.variance[k])
+        state.rounds[k] = heard.rounds[k]
+        state.nearby[k] = heard.residual[k] / net.degree[k] if net.degree[k] > 0 else 0.0
+        for i in range(n_fits):
+            copied(state.sums[k, i], heard.sums[k, i])
+            n = state.counts[k, _memory(i, n_fits)]
+            if state.own_counts[k, 0] == 0 and n > 0:
+                scaled(state.own[k, i], state.sums[k, i], real(1 / n))
+    mix(state, params)
+
+
+@sweep
+def function(state: State) -> tuple[Array, Floats]:
+    """The mixture before it is corrected, as Σ_p q_p θ_pᵀz_p: (K, P, D), (K, P).
+
+    Last label and lag are functions of the linear kernel's features; without that kernel they
+    are left out.
+    """
+    n_learners, n_fits, n_features = state.sums.shape
+    theta = np.zeros((n_learners, n_fits - 1, n_features), state.sums.dtype)
+    weights = np.zeros((n_learners, n_fits - 1))
+    real = state.sums.dtype.type
+    for k in range(n_learners):
+        for i in range(n_fits):
+            p, n = min(i, n_fits - 2), state.counts[k, _memory(i, n_fits)]
+            share, own_share = _share(state, k, i), _own_share(state, k, i)
+            weights[k, p] += share + own_share
+            if n > 0:
+                added_scaled(theta[k, p], state.sums[k, i], real(share / n))
+            added_scaled(theta[k, p], state.own[k, i], real(own_share))
+        if state.is_linear[k] > 0:
+            _add_persistence(theta[k, n_fits - 2], weights[k], state, k)
+        for p in range(n_fits - 1):
+            if weights[k, p] > 0:
+                scaled(theta[k, p], theta[k, p], real(1 / weights[k, p]))
+    return theta, weights
+
+
+@sweep
+def _add_persistence(theta: Array, weights: Floats, state: State, k: int) -> None:
+    """Add last label and lag to the linear kernel's part of the function, and to its weight."""
+    n_fits, lag = state.sums.shape[1], int(state.lag[k])
+    share = state.top[k, 2] * state.by_own[k, 2 * n_fits]
+    theta[_n_used(state.diagonal[k, n_fits - 1]) - 1] += share * state.last[k]
+    if lag >= 0:
+        theta[lag] += 1 - share
+        share += state.top[k, 2] * state.by_own[k, 2 * n_fits + 1]
+    weights[n_fits - 2] = max(weights[n_fits - 2] + share, LEAST_WEIGHT)
+
+
+@sweep
+def _n_used(diagonal: Array) -> int:
+    """Number of features that are no padding; the linear kernel's last is the constant."""
+    n = 0
+    for i in range(diagonal.size):
+        n += 1 if diagonal[i] > 0 else 0
+    return n
+
+
+@sweep
+def deviations(out: Floats, state: State, params: Params, z: Array, notes: Floats) -> None:
+    """Write the standard deviation of each prediction, (K,), of which these are the notes.
+
+    For the logistic loss that of f itself, without noise and s² = 1. Infinite where nothing is
+    known: before the first sample of a learner and its neighbors.
+    """
+    n_fits, n_kernels = state.sums.shape[1], z.shape[1]
+    for k in range(len(out)):
+        note, reach = _noted(notes[k], n_fits), 0.0
+        for i in range(n_fits):
+            factor, diagonal = state.factor[k, i], state.diagonal[k, i]
+            open_part = float(variance(factor, diagonal, z[k, min(i, n_kernels - 1)]))
+            reach += note.shares[i] * open_part
+        if params.loss.kind == LOGISTIC:
+            out[k] = math.sqrt(reach + _disagreement(note))
+        else:
+            out[k] = math.exp(state.width[k]) * _foretold(state, note, reach, k)
+
+
+@scalar
+def _clipped(value: float) -> float:
+    """Within ±CLIP."""
+    return min(max(value, -CLIP), CLIP)
 
 
 @sweep
@@ -204,71 +588,64 @@ def _mean_loss(loss: Floats, rounds: float) -> float:
     return float(loss.min() / rounds) if rounds > 0 else 0.0
 
 
+@sweep
+def _scale(loss: Floats, rounds: float, is_logistic: bool) -> float:
+    """What losses are divided by: 2s²; the logistic one is the logarithm of a probability."""
+    return 1.0 if is_logistic else 2 * _mean_loss(loss, rounds)
+
+
 @scalar
-def _loss(kind: int, f: float, y: float, noise: float) -> float:
-    return (
-        loss_value(BuiltIn(LOGISTIC, 0.0), f, y)
-        if kind == LOGISTIC
-        else robust_square(y - f, noise)
-    )
+def _loss(kind: int, f: float, y: float, variance: float) -> float:
+    if kind == LOGISTIC:
+        return loss_value(BuiltIn(LOGISTIC, 0.0), f, y)
+    return robust_square(y - f, variance)
 
 
-@sweep
-def _shrink(
-    state: State, params: Any, k: int, p: int, z: Array, gain: Array, own: float, y: float
-) -> float:
-    """Write the gain Cz, take the sample into C; give the fit's step along the gain.
-
-    For the logistic loss φ⁺ = argmin ℓ(φᵀz, y) + ½ (φ − φ_k)ᵀ(C/forget)⁻¹(φ − φ_k). That is one
-    scalar equation, core/losses.py, and never oversteps; C then takes in the loss's curvature at
-    the solution.
-    """
-    factor, diagonal = state.factor[k, p], state.diagonal[k, p]
-    if params.loss.kind != LOGISTIC:
-        return float(
-            (y - own) / shrink(factor, diagonal, z, gain, 1.0, params.forget, params.ridge)
-        )
-    reach = float(variance(factor, diagonal, z)) / params.forget
-    slope = pull(params.loss, own, y, reach)
-    chance = sigmoid(own - reach * slope)
-    noise = 1 / max(chance * (1 - chance), LEAST_CURVATURE)
-    shrink(factor, diagonal, z, gain, noise, params.forget, params.ridge)
-    return float(-slope / params.forget)
-
-
-@sweep
-def function(state: State) -> tuple[Array, Floats]:
-    """What predicts."""
-    return state.combined, state.weights
+@scalar
+def _slope(kind: int, f: float, y: float, variance: float) -> float:
+    """Of the loss at a prediction; errors count CLIP deviations at most."""
+    if kind == LOGISTIC:
+        return -y * sigmoid(-y * f)
+    limit = CLIP * math.sqrt(variance)
+    return min(max(f - y, -limit), limit) if limit > 0 else f - y
 
 
 @dataclass(frozen=True)
 class DOMKRLS(CompiledAlgorithm):
     """Learn with many kernels by recursive least squares, and no rate to choose.
 
-    φ_k⁺ = φ_k + C_k z (y − φ_kᵀz)/(1 + zᵀC_k z),   θ_k⁺ = Σ_ℓ a_kℓ (θ_ℓ + φ_ℓ⁺ − φ_ℓ)
+    φ_k⁺ = φ_k + C_k z (y − φ_kᵀz)/(1 + zᵀC_k z),   n⁺ = n + 1,
+    S_k⁺ = Σ_ℓ a_kℓ (S_ℓ + n⁺φ_ℓ⁺ − nφ_ℓ),   N_k⁺ = Σ_ℓ a_kℓ (N_ℓ + n⁺ − n),   θ_k = S_k/N_k
 
-    with Metropolis weights a: every θ tracks the mean of all fits φ. Kernels are weighed by
-    prior · exp(−loss/2s²), s² the mean loss of the best, and so are θ and φ against each other:
-    where neighbors are no help a learner turns to its own fit.
+    with Metropolis weights a: every θ tracks the mean of all fits φ, weighed by the samples behind
+    them. The module's page says what is done with θ and φ.
 
     Parameters
     ----------
     forget : float
-        What a sample's weight is multiplied by each round; below 1 to follow drift. Kernels are
-        then weighed with fixed share 1 − forget.
+        The first of two memories: what a sample's weight is multiplied by each round. The second
+        is 1 − 0.01/horizon; together they follow drift without any setting.
     ridge : float
         Weight of ‖φ‖² beside the squared errors; ten times that for every second kernel with a
         spectrum, so that a dictionary with neighbors much alike tries two.
     loss : Loss
-        Squared() or Logistic(). With the latter predictions are log-odds, and 2s² = 1.
+        Squared() or Logistic(). With the latter predictions are log-odds, and nothing is corrected.
+    newest_lag : int, optional
+        The input that holds the newest value of what is to be predicted, where there is one.
+    horizon : int, optional
+        How many steps ahead it predicts; by default one more than the delay of the labels.
     """
 
     forget: float = 1.0
     ridge: float = 1e-3
     loss: Loss = Squared()
+    newest_lag: int | None = None
+    horizon: int | None = None
 
     takes_missing = True
+    largest: ClassVar[Mapping[str, float]] = dict.fromkeys(
+        ("sums", "counts", "loss", "regret", "variance", "rounds"), 1e30
+    )
     relative_cost = 6.0  # as benchmarks/bench_domkrls.py measures it
     law = Law(
         State,
@@ -277,7 +654,16 @@ class DOMKRLS(CompiledAlgorithm):
         local_step,
         merge,
         function,
-        exchange={"theta": "metropolis", "loss": "metropolis"},
+        notes=n_notes,
+        exchange={
+            "sums": "metropolis",
+            "counts": "metropolis",
+            "loss": "metropolis",
+            "regret": "metropolis",
+            "variance": "metropolis",
+            "rounds": "metropolis",
+            "residual": "sum",
+        },
     )
 
     def __post_init__(self) -> None:
@@ -285,35 +671,179 @@ class DOMKRLS(CompiledAlgorithm):
         checks.positive("ridge", self.ridge)
         if not isinstance(self.loss, (Squared, Logistic)):
             raise ParameterError(f"loss must be Squared() or Logistic(), got {self.loss!r}")
+        if self.newest_lag is not None:
+            checks.whole("newest_lag", self.newest_lag, 0)
+        if self.horizon is not None:
+            checks.whole("horizon", self.horizon, 1)
+
+    @cached_property
+    def compiled(self) -> Params:
+        """The parameters as the law takes them."""
+        lag = -1 if self.newest_lag is None else int(self.newest_lag)
+        horizon = 1 if self.horizon is None else self.horizon
+        return Params(
+            float(self.forget), float(self.ridge), self.loss.compiled, lag, float(horizon)
+        )
 
     def init(self, sizes: Sizes) -> State:
-        """All zero, C = I/ridge; the linear kernel has half of the prior."""
-        prior, ridges = uniform(sizes), np.full(sizes.n_kernels, float(self.ridge))
+        """All zero, C = I/ridge."""
+        if self.newest_lag is not None and self.newest_lag >= sizes.n_inputs:
+            raise ParameterError(
+                f"newest_lag must be below the {sizes.n_inputs} inputs, got {self.newest_lag}"
+            )
+        n, n_fits = sizes.n_learners, sizes.n_kernels + 1
+        lengths, shape = (*sizes.lengths, sizes.lengths[-1]), (n, n_fits, sizes.n_features)
+        ridges = np.full(n_fits, float(self.ridge))
         ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
-        if sizes.linear:
-            prior[:] = 0.5 / (sizes.n_kernels - 1)
-            prior[:, -1] = 0.5
         factor, diagonal = (
-            np.tile(each.astype(sizes.dtype), (sizes.n_learners, 1, 1))
-            for each in first_factors(sizes.lengths, sizes.n_features, ridges)
+            np.tile(each.astype(sizes.dtype), (n, 1, 1))
+            for each in first_factors(lengths, sizes.n_features, ridges)
         )
-        theta, combined, own = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(3))
-        loss, own_loss = np.zeros(sizes.weights), np.zeros(sizes.weights)
-        score, rounds = np.zeros((sizes.n_learners, 2)), np.zeros(sizes.n_learners)
-        learned = (theta, combined, loss, prior.copy())
-        return State(*learned, own, diagonal, factor, own_loss, score, rounds, prior)
+        clue_factor, clue_diagonal = (
+            np.tile(each.ravel(), (n, 1)) for each in first_factors((3, 4), 4, CORRECTOR_RIDGE)
+        )
+        n_experts = 2 * n_fits + (1 if self.newest_lag is None else 2)
+        prior, lag = first_weights(n_fits, sizes.linear), self.compiled.newest_lag
+        state = State(
+            sums=np.zeros(shape, sizes.dtype),
+            counts=np.zeros((n, 2)),
+            loss=np.zeros((n, n_fits)),
+            regret=np.zeros((n, n_fits)),
+            variance=np.zeros((n, n_fits)),
+            rounds=np.zeros(n),
+            own=np.zeros(shape, sizes.dtype),
+            diagonal=diagonal,
+            factor=factor,
+            own_counts=np.zeros((n, 2)),
+            own_regret=np.zeros((n, n_experts)),
+            own_variance=np.zeros((n, n_experts)),
+            score=np.zeros((n, 3)),
+            final=np.zeros((n, 3)),
+            own_rounds=np.zeros(n),
+            correction=np.zeros((n, 8)),
+            clue_diagonal=clue_diagonal,
+            clue_factor=clue_factor,
+            residual=np.zeros(n),
+            nearby=np.zeros(n),
+            last=np.zeros(n),
+            turns=np.zeros((n, 2)),
+            noise=np.zeros((n, 2)),
+            width=np.zeros(n),
+            prior=np.tile(prior, (n, 1)),
+            lag=np.full(n, float(lag)),
+            is_linear=np.full(n, float(sizes.linear)),
+            by_evidence=np.empty((n, n_fits)),
+            by_regret=np.empty((n, n_fits)),
+            by_own=np.empty((n, n_experts)),
+            top=np.empty((n, 3)),
+        )
+        mix(state, self.compiled)
+        return state
 
     def deviation(self, state: State, inputs: Inputs) -> Floats:
-        """√ Σ_p q_p [s² (1 + z_pᵀC_p z_p) + (f_p − f)²]; of log-odds, without the noise."""
-        out = np.empty(len(state.theta))
-        y_hat, f, _ = self.predict(state, inputs)
-        deviations(out, state, self.compiled, inputs.z, y_hat, f)
+        """Of the label, s √(1 + zᵀCz) and how far fits disagree, by measured coverage."""
+        out, prediction = np.empty(len(state.sums)), self.predict(state, inputs)
+        deviations(out, state, self.compiled, inputs.z, prediction.notes)
         return out
 
     def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
         """Say again what the means are."""
-        return state, Message(state.theta.copy(), state.loss.copy())
+        message = self.message(state)
+        for k in range(len(state.rounds)):
+            _repeat(state, message, k)
+        return state, message
+
+    def delayed(self, delay: int) -> "DOMKRLS":
+        """With a horizon of one more, unless one is set."""
+        is_set = self.horizon is not None or delay == 0
+        return self if is_set else replace(self, horizon=delay + 1)
+
+    def neighbors(self, state: State, heard: Mapping[str, Array]) -> Function:
+        """Their θs with our weights, our fits and our last label."""
+        rows = np.zeros(len(heard["rounds"]), dtype=np.intp)
+        shown = ("own", "last", "lag", "is_linear", "by_evidence", "by_regret", "by_own", "top")
+        mine = {name: getattr(state, name)[rows] for name in shown}
+        mine["diagonal"] = state.diagonal[rows]
+        given = {name: np.ascontiguousarray(heard[name]) for name in ("sums", "counts")}
+        found = self.function(state._replace(**mine, **given))  # type: ignore[arg-type]
+        assert found is not None
+        return found
+
+    def refusal(self, message: Mapping[str, Array]) -> str | None:
+        """What no run of this algorithm can say."""
+        counts, rounds = message["counts"][0], message["rounds"][0]
+        most = 1 / (1 - self.second_memory)
+        for name in ("counts", "loss", "variance", "rounds"):
+            if (message[name] < 0).any():
+                return f"{name} must not be negative, got {message[name].min():.3g}"
+        limits = (np.inf if self.forget == 1 else 1 / (1 - self.forget), most)
+        for n, limit in zip(counts, limits, strict=True):
+            if n > limit * (1 + SLACK):
+                return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
+        regret, variance = message["regret"][0], message["variance"][0]
+        beyond = regret**2 > (1 + SLACK) * rounds * variance + TINY
+        if beyond.any():
+            return f"regret must be at most √(rounds · variance), got {regret[beyond][0]:.3g}"
+        if abs(message["residual"][0]) > CLIP:
+            return f"residual must be at most {CLIP:g} in size, got {message['residual'][0]:.3g}"
+        n = np.array([counts[_memory(i, len(regret))] for i in range(len(regret))])
+        if (np.abs(message["sums"][0]) > MOST * np.maximum(n, 0)[:, None] + TINY).any():
+            return f"sums must be at most {MOST:g} times the counts"
+        return None
+
+    @property
+    def second_memory(self) -> float:
+        """Of fits that forget: 1 − 0.01/horizon."""
+        return 1 - FADE / self.compiled.horizon
+
+    def restored(self, found: Mapping[str, Array], first: State) -> State:
+        """Take a state of version 0.1 too: fits and curvature go on, accounts begin anew."""
+        if "sums" in found or "combined" not in found:
+            restored: State = super().restored(found, first)
+            return restored
+        return _second_form(found, first, (self.forget, self.second_memory))
 
     def bank(self) -> Dictionary:
         """With the linear kernel."""
         return default_bank()
+
+
+def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float, float]) -> State:
+    """The state of a learner of version 0.1, whose every kernel had one fit with one memory.
+
+    Its account counted half of the rounds; the last kernel's second fit begins as a copy of its
+    first.
+    """
+    n_fits = first.sums.shape[1]
+    kernels = [*range(n_fits - 1), n_fits - 2]
+    rounds = np.asarray(found["rounds"], dtype=np.float64)
+    n = np.round(np.maximum(2 * rounds - 1, rounds > 0))
+    count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in memories], axis=1)
+    by_fit = count[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
+    theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))
+    return first._replace(
+        sums=(theta * by_fit).astype(first.sums.dtype),
+        counts=count.copy(),
+        own=own,
+        diagonal=np.asarray(found["diagonal"])[:, kernels],
+        factor=np.asarray(found["factor"])[:, kernels],
+        own_counts=count,
+    )
+
+
+def first_weights(n_fits: int, is_linear: bool) -> Floats:
+    """The fits' weights before any loss, (F,): the linear kernel's are half.
+
+    Within the linear kernel, and within the others, memories have the shares MEMORY_PRIOR.
+    """
+    memory = np.array([_memory(i, n_fits) for i in range(n_fits)])
+    weights: Floats = np.array(MEMORY_PRIOR)[memory]
+    split = n_fits - 2 if is_linear and n_fits > 2 else 0
+    for group in (slice(0, split), slice(split, n_fits)):
+        for j in range(2):
+            mine = memory[group] == j
+            weights[group][mine] /= max(mine.sum(), 1)
+        if split:
+            weights[group] /= 2 * weights[group].sum()
+    weights /= weights.sum()
+    return weights

@@ -72,21 +72,66 @@ def hedge_weights(weights: Floats, loss: Floats, heard: Floats, eta_g: float) ->
 def evidence_weights(
     weights: Floats, loss: Floats, scale: Floats, prior: Floats, share: float
 ) -> None:
-    """Weigh the kernels by prior · exp(−loss/scale), normalised: all (K, P) but scale, (K,).
+    """Weigh the kernels of every learner as `evidence` does: all (K, P) but scale, (K,)."""
+    for k in range(len(loss)):
+        evidence(weights[k], loss[k], scale[k], prior[k], share)
 
-    The prior is mixed in with ``share``, fixed share: a kernel that was bad for long comes back
-    within some 1/share rounds. A scale of 0 leaves the kernels with the smallest loss alone.
+
+@sweep
+def evidence(weights: Floats, loss: Floats, scale: float, prior: Floats, share: float) -> None:
+    """Weigh experts by prior · exp(−loss/scale), normalised: all (E,).
+
+    The prior is mixed in with ``share``, fixed share: an expert that was bad for long comes back
+    within some 1/share rounds. A scale of 0 leaves the experts with the smallest loss alone.
     """
-    n_learners, n_kernels = loss.shape
-    for k in range(n_learners):
-        best = loss[k].min()
-        total = 0.0
-        for p in range(n_kernels):
-            gap = loss[k, p] - best
-            weights[k, p] = prior[k, p] * (math.exp(-gap / scale[k]) if gap > 0 else 1.0)
-            total += weights[k, p]
-        for p in range(n_kernels):
-            weights[k, p] = (1 - share) * weights[k, p] / total + share * prior[k, p]
+    best = loss.min()
+    total = 0.0
+    for i in range(len(loss)):
+        gap = loss[i] - best
+        weights[i] = prior[i] * (math.exp(-gap / scale) if gap > 0 else 1.0)
+        total += weights[i]
+    for i in range(len(loss)):
+        weights[i] = (1 - share) * weights[i] / total + share * prior[i]
+
+
+@sweep
+def polynomial(weights: Floats, regret: Floats, variance: Floats, prior: Floats) -> None:
+    """Weigh experts by max(R_i, 0)/V_i, normalised; as the prior where no regret is positive.
+
+    This is ML-Poly (Gaillard, Stoltz and van Erven, 2014): each expert has a rate of its own,
+    1/V_i, which needs no setting. All (E,).
+    """
+    total, prior_total = 0.0, 0.0
+    for i in range(len(regret)):
+        weights[i] = regret[i] / variance[i] if regret[i] > 0 and variance[i] > 0 else 0.0
+        total += weights[i]
+        prior_total += prior[i]
+    for i in range(len(regret)):
+        weights[i] = weights[i] / total if total > 0 else prior[i] / prior_total
+
+
+@sweep
+def add_regrets(
+    regret: Floats,
+    variance: Floats,
+    before: Floats,
+    variance_before: Floats,
+    f: Floats,
+    y_hat: float,
+    slope: float,
+    keep: float,
+) -> None:
+    """Write the regrets of a mixture towards its experts, all (E,), after one more label.
+
+    R_i⁺ = keep R_i + r_i,   V_i⁺ = keep V_i + r_i²,   r_i = slope · (y_hat − f_i)
+
+    with the slope of the loss at the mixture's prediction: the loss as a line, so that the mixture
+    is compared with the best mixture, and not with the best expert only.
+    """
+    for i in range(len(f)):
+        r = slope * (y_hat - f[i])
+        regret[i] = keep * before[i] + r
+        variance[i] = keep * variance_before[i] + r * r
 
 
 @sweep

@@ -110,6 +110,36 @@ def tracked(own: Array, out: Array, theta: Array, gain: Array, step: Number, lea
 
 
 @row
+def tracked_sum(
+    own: Array,
+    out: Array,
+    total: Array,
+    gain: Array,
+    step: Number,
+    n: Number,
+    more: Number,
+    leak: Number,
+) -> None:
+    """Move own by step · gain; write the total moved as n · own is, then by leak towards it.
+
+    n has grown by ``more``: n own⁺ − (n − more) own = n (own⁺ − own) + more own, which does not
+    subtract large numbers from each other.
+    """
+    for i in range(own.size):
+        move = step * gain[i]
+        after = total[i] + (n * move + more * own[i])
+        own[i] += move
+        out[i] = after + leak * (n * own[i] - after)
+
+
+@row
+def added_scaled(out: Array, a: Array, factor: Number) -> None:
+    """Add factor · a."""
+    for i in range(out.size):
+        out[i] += factor * a[i]
+
+
+@row
 def mixture(out: Array, a: Array, b: Array, share: Number) -> None:
     """Write (1 − share) · a + share · b: at full share b alone, however large a is."""
     rest = out.dtype.type(1) - share

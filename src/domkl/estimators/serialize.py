@@ -130,9 +130,10 @@ def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
     if not isinstance(names, tuple) or not len(set(names)) == len(names) == features.n_inputs:
         raise DataError(f"it names its {features.n_inputs} inputs {names!r}")
     made.start(names, features)
-    made.x_seen, made.y_seen, made.state = (
-        _restored(name, empty, arrays) for name, empty in _tuples(made).items()
+    made.x_seen, made.y_seen = (
+        _restored(name, getattr(made, name), arrays) for name in ("x_seen", "y_seen")
     )
+    made.state = _restored("state", made.state, arrays, made.algorithm.restored)
     made.n_seen = checks.whole("n_seen", header["n_seen"], 0)
     made.early = _first_samples(made, arrays) if header["is_early"] else None
     return made
@@ -148,6 +149,10 @@ def _tuples(learner: "Learner") -> dict[str, Any]:
     return {"x_seen": learner.x_seen, "y_seen": learner.y_seen, "state": learner.state}
 
 
+def _by_name(found: Arrays, empty: Any) -> Any:
+    return type(empty)(*(np.array(found[field]) for field in empty._fields))
+
+
 def _first_samples(learner: "Learner", arrays: Arrays) -> FirstSamples:
     """The first samples; NaN stands for a missing value."""
     x, y = (np.array(arrays[name]) for name in ("early.x", "early.y"))
@@ -159,14 +164,18 @@ def _first_samples(learner: "Learner", arrays: Arrays) -> FirstSamples:
     return FirstSamples(x, y)
 
 
-def _restored(name: str, empty: Any, arrays: Arrays) -> Any:
+def _restored(
+    name: str, empty: Any, arrays: Arrays, make: Callable[[Arrays, Any], Any] = _by_name
+) -> Any:
     """The stored fields of a tuple of arrays, with the shapes and types of ``empty``."""
-    found = [np.array(arrays[f"{name}.{field}"]) for field in empty._fields]
-    for field, values, like in zip(empty._fields, found, empty, strict=True):
+    prefix = f"{name}."
+    found = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
+    made = make(found, empty)
+    for field, values, like in zip(empty._fields, made, empty, strict=True):
         is_alike = values.shape == like.shape and values.dtype == like.dtype
         if not is_alike or not np.isfinite(values).all():
             raise DataError(f"{name}.{field} must be finite, of shape {like.shape}")
-    return type(empty)(*found)
+    return made
 
 
 def encode(value: Any) -> Any:

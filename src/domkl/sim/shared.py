@@ -17,7 +17,7 @@ from numba.core.ccallback import CFunc
 
 from domkl.core.exchange import Wires, deliver, rows_of, totals_of
 from domkl.core.features import fourier_features, linear_features
-from domkl.core.jit import FUSED, IS_COMPILING, STAMP, StampedCache, compiled_as
+from domkl.core.jit import FUSED, IS_COMPILING, STAMP, StampedCache, compiled_as, scalar
 from domkl.sim.cv import pair_gaps
 from domkl.typing import Array, Floats, Ints
 
@@ -173,11 +173,17 @@ def _all_pairs(spread: Any, inside: Any, theta: Any, weights: Any, z: Any, compo
     return call
 
 
+@scalar
+def _n_heard(how: int, indptr: Ints, low: int, high: int) -> int:
+    """Rows that learners low..high − 1 hear: one each, or one per edge."""
+    return int(indptr[high] - indptr[low] if how == 3 else high - low)  # 3 is "edge"
+
+
 def hear_field(
     how: int, heard: Array, said: Array, totals: Array, wires: Wires, low: int, high: int
 ) -> None:
     """Write what learners low..high − 1 hear of one field of the message: (n, …), (N, …)."""
-    n = wires.indptr[high] - wires.indptr[low] if how == 3 else high - low  # 3 is "edge"
+    n = _n_heard(how, wires.indptr, low, high)
     values = rows_of(said)
     deliver(how, rows_of(heard[:n]), values, values[low:high], rows_of(totals), wires, low)
 
@@ -189,8 +195,8 @@ def _hear_field(
     external = _DELIVER[said.dtype]
 
     def call(how, heard, said, totals, wires, low, high):  # type: ignore[no-untyped-def]
-        n = wires.indptr[high] - wires.indptr[low] if how == 3 else high - low
-        length = said[0].size if len(said) else 0
+        n = _n_heard(how, wires.indptr, low, high)
+        length = said.size // max(len(said), 1)
         external(
             how, heard.ctypes, said.ctypes, said[low:].ctypes, totals.ctypes, length,
             n, len(said), len(said) - low, len(totals),
@@ -216,7 +222,7 @@ def _total_field(totals: Any, said: Any, part: Any, n_parts: Any) -> Any:
 
     def call(totals, said, part, n_parts):  # type: ignore[no-untyped-def]
         if len(totals):
-            length, span = said[0].size, len(said) // len(totals)
+            length, span = said.size // len(said), len(said) // len(totals)
             start, stop = length * part // n_parts, length * (part + 1) // n_parts
             external(totals.ctypes, said.ctypes, len(totals), len(said), length, span, start, stop)
 

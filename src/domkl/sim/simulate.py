@@ -122,6 +122,7 @@ def simulate(
     stream = as_stream(X, y, trials, algorithm)
     options = _options(trials, stream, cv, dtype, keep_predictions, seed)
     options = replace(options, delay=check_delay(delay, y, stream.n_rounds))
+    algorithm = algorithm.delayed(options.delay)
     extra = ("gaps",) * discrepancy + ("deviation",) * deviation
     is_patient = interpreted is None
     options = replace(options, kept=options.kept + extra, is_patient=is_patient)

@@ -51,17 +51,17 @@ class LocalLearner:
 
     def restore(self, prefix: str, arrays: Mapping[str, Array]) -> None:
         """Take the state from a checkpoint, except what it keeps of each neighbor."""
-        found = {}
-        for field, empty in self.first_state()._asdict().items():
-            values = np.array(arrays[f"{prefix}.{field}"])
-            if field in self.model.algorithm.by_edge:
-                values = empty
+        algorithm, first, start = self.model.algorithm, self.first_state(), len(prefix) + 1
+        stored = {name[start:]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
+        stored |= {field: getattr(first, field) for field in algorithm.by_edge}
+        state = algorithm.restored(stored, first)
+        for field, empty in first._asdict().items():
+            values = getattr(state, field)
             if values.shape != empty.shape or values.dtype != empty.dtype:
                 raise DataError(f"{prefix}.{field} must have shape {empty.shape}")
             if not np.isfinite(values).all():
                 raise DataError(f"{prefix}.{field} must be finite")
-            found[field] = values
-        self.state = type(self.state)(**found)
+        self.state = state
 
     def layout(self) -> Layout:
         """Return the layout of this learner's messages, from the message of a trial step."""
@@ -95,11 +95,12 @@ class LocalLearner:
         It uses the θ that was last merged from each neighbor, with our kernel weights. None without
         neighbors, or if the algorithm's function has no such form.
         """
-        theta, function = self._heard.get("theta"), self.model.algorithm.function(self.state)
-        if theta is None or not len(theta) or function is None:
+        if not self._heard:
             return None
-        weighted = inputs.z * function.weights[:, :, None].astype(inputs.z.dtype)
-        theirs = theta.reshape(len(theta), -1) @ weighted.ravel()
+        found = self.model.algorithm.neighbors(self.state, self._heard)
+        if found is None:
+            return None
+        theirs = np.einsum("npd,pd,np->n", found.theta, inputs.z[0], found.weights)
         apart = theirs - y_hat
         return float(apart @ apart) / len(apart)
 

@@ -37,16 +37,15 @@ from domkl.core.exchange import is_within
 from domkl.errors import WireError
 from domkl.typing import Array
 
-MAGIC, VERSION = b"dk", 1
+MAGIC, VERSION = b"dk", 2
 HEADER = struct.Struct("<2sBB16sQQQBBI")
 #: longest payload of anything but an offer, whose length follows from the model
 MAX_TEXT = 16_384
 #: longest name, in bytes
 MAX_NAME = 63
-#: largest absolute value in an offer; scaled functions are of the order of 1
+#: largest absolute value in an offer, unless the algorithm says otherwise; scaled functions are of
+#: the order of 1
 MAX_SIZE = 1e6
-#: the same for accumulated losses
-MAX_LOSS = 1e15
 DEGREE = struct.Struct("<Q")
 OPEN, IDLE = 1, 2  # flags
 #: haste is stored in the flags as a multiple of HASTE; MOST_HASTE is the largest number of hops
@@ -169,7 +168,8 @@ class Layout:
         self._by_edge = {f for f, how in algorithm.exchange.items() if how == "edge"}
         self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
         self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
-        self._limits = {f: MAX_LOSS if f == "loss" else MAX_SIZE for f in example._fields}
+        self._limits = {f: algorithm.largest.get(f, MAX_SIZE) for f in example._fields}
+        self._refusal = algorithm.refusal
         self._entries, at = [], DEGREE.size  # (field, dtype, size, offset, shape)
         for field, shape in self._shapes.items():
             dtype, size = self._dtypes[field], math.prod(shape)
@@ -209,6 +209,9 @@ class Layout:
                 limit, low, high = self._limits[field], rows.min(), rows.max()
                 rule = f"finite and at most {limit:g} in size"
                 raise WireError(f"{field} must be {rule}, got {low:.3g} .. {high:.3g}")
+        reason = self._refusal(offer.fields)
+        if reason is not None:
+            raise WireError(reason)
         if frame.flags:
             return offer._replace(is_idle=bool(frame.flags & IDLE), haste=frame.flags // HASTE)
         return offer

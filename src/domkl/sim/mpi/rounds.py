@@ -81,7 +81,7 @@ class Rounds:
         common = set.intersection(*comm.allgather(agreed(comm, files.rounds)))
         if common:
             fields, sums, waiting = agreed(comm, lambda: files.read(max(common)))
-            self._put(type(self._cell.state)(**fields))
+            self._put(self._algorithm.restored(fields, self._cell.state))
             self._cell.waiting = waiting
             if len(sums) == 2:  # version 0.1, where every learner had a label
                 sums = np.vstack([sums, np.full(sums.shape[1], float(self._shard.n_learners))])

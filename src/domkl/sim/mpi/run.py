@@ -127,6 +127,7 @@ def simulate_sharded(
     fingerprint = _fingerprint(algorithm, graph, features, dtype)
     check_equal(comm, "algorithm, graph, features and dtype", fingerprint)
     n_late = agreed(comm, lambda: check_delay(delay, y, None))
+    algorithm = algorithm.delayed(n_late)
     settings = f"{cv}, {n_late}, {every}, {bool(folder)}"
     check_equal(comm, "cv, delay, every and whether there is a folder", settings)
     ranks = _ranks(comm, graph, part)
