@@ -610,7 +610,7 @@ def _slope(kind: int, f: float, y: float, variance: float) -> float:
     return min(max(f - y, -limit), limit) if limit > 0 else f - y
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DOMKRLS(CompiledAlgorithm):
     """Learn with many kernels by recursive least squares, and no rate to choose.
 
@@ -675,6 +675,11 @@ class DOMKRLS(CompiledAlgorithm):
             checks.whole("newest_lag", self.newest_lag, 0)
         if self.horizon is not None:
             checks.whole("horizon", self.horizon, 1)
+
+    def __repr__(self) -> str:
+        """Without what is left to the data."""
+        given = {name: value for name, value in self.parameters().items() if value is not None}
+        return f"DOMKRLS({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     @cached_property
     def compiled(self) -> Params:
@@ -811,13 +816,16 @@ class DOMKRLS(CompiledAlgorithm):
 def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float, float]) -> State:
     """The state of a learner of version 0.1, whose every kernel had one fit with one memory.
 
-    Its account counted half of the rounds; the last kernel's second fit begins as a copy of its
-    first.
+    Its account counted some half of the labels: n/2 + log(n)/2 after n of them, which gives n to
+    within one. The last kernel's second fit begins as a copy of its first.
     """
     n_fits = first.sums.shape[1]
     kernels = [*range(n_fits - 1), n_fits - 2]
     rounds = np.asarray(found["rounds"], dtype=np.float64)
-    n = np.round(np.maximum(2 * rounds - 1, rounds > 0))
+    n = 2 * rounds
+    for _ in range(20):
+        n = 2 * rounds - np.log(np.maximum(n, 1.0)) + 0.2
+    n = np.round(np.where(rounds > 0, np.maximum(n, 1.0), 0.0))
     count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in memories], axis=1)
     by_fit = count[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
     theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))

@@ -142,7 +142,7 @@ def _algorithm(name: Any, parameters: Mapping[str, Any]) -> Algorithm:
     given = {
         key: _loss(value)
         if key == "loss"
-        else _typed(f"model.parameters.{key}", value, type(defaults[key]))
+        else _typed(f"model.parameters.{key}", value, type(defaults[key] or 0))
         for key, value in parameters.items()
     }
     made: Algorithm = checked("model.parameters", lambda given: plain.replaced(**given), given)

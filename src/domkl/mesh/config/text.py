@@ -84,7 +84,7 @@ def _range(each: Range) -> list[str]:
 def _model(config: MeshConfig) -> list[str]:
     listed = config.kernels != "default"
     kernels = f"[{', '.join(map(_value, config.kernels))}]" if listed else '"default"'
-    given = config.algorithm.parameters()
+    given = {key: v for key, v in config.algorithm.parameters().items() if v is not None}
     loss = given.get("loss")
     parameters = {key: _value(value) for key, value in given.items() if key != "loss"}
     if loss is not None:

@@ -65,9 +65,13 @@ class Model:
 
     @cached_property
     def parts(self) -> Mapping[str, str]:
-        """All that must be equal, as text by name, so that a difference can be reported."""
+        """All that must be equal, as text by name, so that a difference can be reported.
+
+        A parameter that is None is left to the algorithm, and not stated.
+        """
         algorithm: Any = self.algorithm
-        parameters = {each.name: repr(getattr(algorithm, each.name)) for each in fields(algorithm)}
+        given = {each.name: getattr(algorithm, each.name) for each in fields(algorithm)}
+        parameters = {name: repr(value) for name, value in given.items() if value is not None}
         ranges = "; ".join(f"{r.name} {r.low!r} {r.high!r}" for r in self.inputs)
         return {
             "algorithm": type(self.algorithm).__name__,

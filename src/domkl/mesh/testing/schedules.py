@@ -201,7 +201,8 @@ def _is_running(network: VirtualNetwork, fault: Fault) -> bool:
 def _outcome(schedule: Schedule, network: VirtualNetwork, y: Floats) -> Outcome:
     predictions, states = network.predictions(), network.states()
     last = int(MEASURED * N_ROUNDS)
-    sizes = [float(np.abs(state.theta).max()) for state in states]
+    shown = [algorithm_of(schedule.algorithm).function(state) for state in states]
+    sizes = [0.0 if each is None else float(np.abs(each.theta).max()) for each in shown]
     dual_sum = 0.0
     if hasattr(states[0], "dual"):
         duals = np.array([state.dual for state in states])
