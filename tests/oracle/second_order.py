@@ -1,133 +1,363 @@
 """DOMKRLS written literally: normal equations, explicit inverses, loops; imports numpy only.
 
-What a learner's samples leave is the matrix A = ridge·I + Σ w z zᵀ, forgotten in time. A step of
-its own fit is A⁻¹z·(error), with A after the sample: the same as any form of recursive least
-squares. θ moves as the fit does, and is averaged with the neighbors'.
+What a learner's samples leave of a fit is the matrix A = ridge·I + Σ w z zᵀ, forgotten in time. A
+step of the fit is A⁻¹z·(error), with A after the sample: the same as any form of recursive least
+squares. Everything else is written as docs and docstrings say it, for one learner at a time.
 """
 
 import math
 
 import numpy as np
-from paper import Recorder, _functions, features
+from paper import features
+
+TOP_PRIOR = [0.5, 0.48, 0.02]  # of the mixtures m, ms, b
+FINAL_PRIOR = [0.9, 0.05, 0.05]  # of no correction, A, B
+LEAK = 0.01
 
 
-def _sigmoid(a):
-    return 1 / (1 + math.exp(min(-a, 700.0)))
+class Settings:
+    """The parameters, and what follows from them."""
+
+    def __init__(self, P, D, forget, ridge, linear, logistic, lag, horizon):
+        self.D, self.ridge, self.linear, self.logistic = D, ridge, linear, logistic
+        self.lag, self.horizon = lag, horizon
+        self.forgets = [forget, 1 - 0.01 / horizon]
+        # fits: memories alternate over the kernels, and the last kernel has both
+        self.kernel = [*range(P), P - 1]
+        self.memory = [p % 2 for p in range(P - 1)] + [0, 1]
+        self.F = P + 1
+        self.ridges = []
+        for p in self.kernel:
+            has_spectrum = not (linear and p == P - 1)
+            self.ridges.append(10 * ridge if has_spectrum and p % 2 == 1 else ridge)
+        self.prior = self.fits_prior()
+
+    def fits_prior(self):
+        """The linear kernel half; of each half, or of all, 0.7 and 0.3 by memory."""
+        share = [0.7, 0.3]
+        groups = [range(self.F)]
+        if self.linear:
+            groups = [range(self.F - 2), range(self.F - 2, self.F)]
+        prior = np.zeros(self.F)
+        for group in groups:
+            memories = [self.memory[i] for i in group]
+            for i in group:
+                prior[i] = share[self.memory[i]] / memories.count(self.memory[i])
+            prior[list(group)] /= sum(prior[i] for i in group) * len(groups)
+        return prior
+
+    def own_prior(self):
+        """Of all experts, for b."""
+        persistence = [5e-4] * (1 if self.lag is None else 2)
+        return np.array([*(0.999 * self.prior), *(0.001 * self.prior), *persistence])
+
+    def base(self, x):
+        return 0.0 if self.lag is None else x[self.lag]
 
 
-def _logistic_minimiser(f, y, reach):
-    """Argmin over s of log(1 + exp(−ys)) + (s − f)²/2·reach, by bisection."""
-    low, high = f - reach - 1, f + reach + 1
-    for _ in range(200):
-        s = (low + high) / 2
-        if (s - f) / reach - y * _sigmoid(-y * s) > 0:
-            high = s
+class Learner:
+    def __init__(self, settings):
+        s = self.s = settings
+        F, E = s.F, 2 * s.F + (1 if s.lag is None else 2)
+        # means over learners
+        self.S = [np.zeros(s.D) for _ in range(F)]
+        self.N = np.zeros(2)
+        self.loss, self.R, self.V, self.rounds = np.zeros(F), np.zeros(F), np.zeros(F), 0.0
+        # its own
+        self.phi = [np.zeros(s.D) for _ in range(F)]
+        self.A = [ridge * np.eye(s.D) for ridge in s.ridges]
+        self.n = np.zeros(2)
+        self.own_R, self.own_V = np.zeros(E), np.zeros(E)
+        self.score, self.final, self.own_rounds = np.zeros(3), np.zeros(3), 0.0
+        self.correction = [np.zeros(3), np.zeros(4)]
+        self.clue_A = [10 * np.eye(3), 10 * np.eye(4)]
+        self.residual, self.nearby = 0.0, 0.0
+        self.last, self.same, self.other = 0.0, 0, 0
+        self.noise, self.n_noise, self.width = 0.0, 0.0, 0.0
+
+    # weights
+
+    def mixtures(self):
+        """Weights of m and ms over the θs, of b over all experts, and of the three."""
+        s = self.s
+        m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds))
+        ms = polynomial(self.R, self.V, s.prior)
+        b = polynomial(self.own_R, self.own_V, s.own_prior())
+        scale = s.horizon * self.scale(self.score, self.own_rounds)
+        return m, ms, b, evidence(self.score, TOP_PRIOR, scale)
+
+    def scale(self, losses, rounds):
+        return 1.0 if self.s.logistic else 2 * variance(losses, rounds)
+
+    def shares(self):
+        """Of each θ, of each φ, of last label and of the lag, in the mixture of the mixtures."""
+        m, ms, b, top = self.mixtures()
+        F = self.s.F
+        thetas = [top[0] * m[i] + top[1] * ms[i] + top[2] * b[i] for i in range(F)]
+        phis = [top[2] * b[F + i] for i in range(F)]
+        return thetas, phis, [top[2] * w for w in b[2 * F :]]
+
+    def theta(self, i):
+        n = self.N[self.s.memory[i]]
+        return self.S[i] / n if n > 0 else np.zeros(self.s.D)
+
+    # prediction
+
+    def predict(self, x, z):
+        s = self.s
+        m, ms, b, top = self.mixtures()
+        base = s.base(x)
+        thetas = [base + self.theta(i) @ z[s.kernel[i]] for i in range(s.F)]
+        phis = [base + self.phi[i] @ z[s.kernel[i]] for i in range(s.F)]
+        f_m = sum(m[i] * thetas[i] for i in range(s.F))
+        last = f_m if self.own_rounds == 0 else self.last * self.odds()
+        experts = [*thetas, *phis, last] + ([] if s.lag is None else [base])
+        f_ms = sum(ms[i] * thetas[i] for i in range(s.F))
+        f_b = sum(w * f for w, f in zip(b, experts, strict=True))
+        f = top[0] * f_m + top[1] * f_ms + top[2] * f_b
+        deviation = 0.0
+        if self.own_rounds > 0 and not s.logistic:
+            deviation = math.sqrt(self.final[0] / self.own_rounds)
+        gap = clip((self.last - f) / deviation) if deviation > 0 else 0.0
+        clues = [1.0, self.residual, self.nearby, gap]
+        with_a = f + deviation * (self.correction[0] @ clues[:3])
+        with_b = f + deviation * (self.correction[1] @ clues)
+        scale = s.horizon * self.scale(self.final, self.own_rounds)
+        q = evidence(self.final, FINAL_PRIOR, scale)
+        by_theta, by_phi, _ = self.shares()
+        return {
+            "experts": experts,
+            "mixtures": [f_m, f_ms, f_b],
+            "final": [f, with_a, with_b],
+            "clues": clues,
+            "shares": [by_theta[i] + by_phi[i] for i in range(s.F)],
+            "y_hat": q[0] * f + q[1] * with_a + q[2] * with_b,
+        }
+
+    def odds(self):
+        """What the last label counts: of labels ±1 the log-odds that the next one is the same."""
+        return math.log((1 + self.same) / (1 + self.other)) if self.s.logistic else 1.0
+
+    def reach(self, z, shares):
+        kernel = self.s.kernel
+        return sum(
+            shares[i] * (z[kernel[i]] @ np.linalg.inv(self.A[i]) @ z[kernel[i]])
+            for i in range(self.s.F)
+        )
+
+    def foretold(self, said, reach):
+        if self.n_noise > 0:
+            s2 = self.noise / self.n_noise
+        elif self.rounds > 0:
+            s2 = variance(self.loss, self.rounds)
         else:
-            low = s
-    return (low + high) / 2
+            return math.inf
+        return math.sqrt(s2 * (1 + reach) + disagreement(said))
+
+    def deviation(self, z, said):
+        reach = self.reach(z, said["shares"])
+        if self.s.logistic:
+            return math.sqrt(reach + disagreement(said))
+        return math.exp(self.width) * self.foretold(said, reach)
+
+    # learning: what is said to the neighbors is returned
+
+    def repeat(self):
+        means = ([v.copy() for v in self.S], self.N, self.loss, self.R, self.V, self.rounds)
+        return (*means, 0.0)
+
+    def learn(self, x, z, y, said):
+        if math.isnan(y):
+            return self.repeat()
+        reach = self.reach(z, said["shares"])
+        accounts = self.shared_accounts(y, said)
+        residual = self.learn_correction(y, said)
+        self.add_own(y, said)
+        S, N = self.learn_fits(x, z, y)
+        self.learn_deviation(y, said, reach)
+        if self.s.logistic and self.last != 0:
+            if y == self.last:
+                self.same += 1
+            else:
+                self.other += 1
+        self.last = y
+        return (S, N, *accounts, residual)
+
+    def shared_accounts(self, y, said):
+        """Losses of the θs, regrets of ms towards them, and the number of labels."""
+        keep = 2 * self.rounds / (2 * self.rounds + 1)
+        s2 = variance(self.loss, self.rounds)
+        thetas, f = said["experts"][: self.s.F], said["mixtures"][1]
+        losses = np.array([self.loss_of(each, y, s2) for each in thetas])
+        r = np.array([self.slope(f, y, s2) * apart(f, each) for each in thetas])
+        V = keep * self.V + r**2
+        return keep * self.loss + losses, keep * self.R + r, V, keep * self.rounds + 1
+
+    def add_own(self, y, said):
+        keep = 2 * self.own_rounds / (2 * self.own_rounds + 1)
+        s2, final_s2 = (variance(each, self.own_rounds) for each in (self.score, self.final))
+        f = said["mixtures"][2]
+        r = np.array([self.slope(f, y, s2) * apart(f, each) for each in said["experts"]])
+        self.own_R, self.own_V = keep * self.own_R + r, keep * self.own_V + r**2
+        for j in range(3):
+            self.score[j] = keep * self.score[j] + self.loss_of(said["mixtures"][j], y, s2)
+            self.final[j] = keep * self.final[j] + self.loss_of(said["final"][j], y, final_s2)
+        self.own_rounds = keep * self.own_rounds + 1
+
+    def learn_correction(self, y, said):
+        if self.own_rounds == 0 or self.final[0] == 0 or self.s.logistic:
+            return 0.0
+        error = clip((y - said["final"][0]) / math.sqrt(self.final[0] / self.own_rounds))
+        for j, (length, memory) in enumerate([(3, 1.0), (4, 0.999)]):
+            clues = np.array(said["clues"][:length])
+            self.clue_A[j] = memory * self.clue_A[j] + np.outer(clues, clues)
+            left = error - self.correction[j] @ clues
+            step = np.linalg.inv(self.clue_A[j]) @ clues * left
+            self.correction[j] = self.correction[j] + step
+            if memory < 1:
+                self.clue_A[j] = capped(self.clue_A[j], 10.0)
+        self.residual = error
+        return error
+
+    def learn_fits(self, x, z, y):
+        """S + n⁺φ⁺ − nφ and N + n⁺ − n, and a leak towards n⁺φ⁺ and n⁺."""
+        s, before = self.s, self.n
+        self.n = np.array([s.forgets[j] * before[j] + 1 for j in range(2)])
+        said = []
+        for i in range(s.F):
+            j, phi = s.memory[i], self.phi[i]
+            self.phi[i] = self.fitted(i, z[s.kernel[i]], y - s.base(x), s.forgets[j])
+            moved = self.S[i] + self.n[j] * self.phi[i] - before[j] * phi
+            said.append((1 - LEAK) * moved + LEAK * self.n[j] * self.phi[i])
+        moved = self.N + self.n - before
+        return said, (1 - LEAK) * moved + LEAK * self.n
+
+    def fitted(self, i, z, y, forget):
+        """The fit with one more sample."""
+        phi, f = self.phi[i], self.phi[i] @ z
+        if self.s.logistic:
+            inverse = np.linalg.inv(forget * self.A[i])
+            reach = z @ inverse @ z
+            s = logistic_minimiser(f, y, reach)
+            move = (s - f) / reach * inverse @ z
+            curvature = max(sigmoid(s) * (1 - sigmoid(s)), 1e-6)
+            self.A[i] = forget * self.A[i] + curvature * np.outer(z, z)
+        else:
+            self.A[i] = forget * self.A[i] + np.outer(z, z)
+            move = np.linalg.inv(self.A[i]) @ z * (y - f)
+        if forget < 1:
+            self.A[i] = capped(self.A[i], self.s.ridge)
+        return phi + move
+
+    def learn_deviation(self, y, said, reach):
+        error, foretold = y - said["y_hat"], self.foretold(said, reach)
+        if 0 < foretold < math.inf:
+            is_outside = abs(error) > 1.96 * math.exp(self.width) * foretold
+            self.width += 0.1 * ((1 if is_outside else 0) - 0.05)
+        n = self.n_noise
+        keep = min(2 * n / (2 * n + 1), 0.99)
+        s2 = self.noise / n if n > 0 else 0.0
+        self.noise = keep * self.noise + robust(error / math.sqrt(1 + reach), s2)
+        self.n_noise = keep * n + 1
+
+    def loss_of(self, f, y, s2):
+        return math.log1p(math.exp(-y * f)) if self.s.logistic else robust(y - f, s2)
+
+    def slope(self, f, y, s2):
+        if self.s.logistic:
+            return -y * sigmoid(-y * f)
+        return f - y if s2 == 0 else max(-5 * math.sqrt(s2), min(f - y, 5 * math.sqrt(s2)))
+
+    def merge(self, S, N, loss, R, V, rounds, nearby):
+        self.S, self.N, self.loss, self.R, self.V, self.rounds = S, N, loss, R, V, rounds
+        self.nearby = nearby
+        for i in range(self.s.F):
+            if self.n[0] == 0 and self.N[self.s.memory[i]] > 0:
+                self.phi[i] = self.theta(i)
+
+    # the learned function, without the correction
+
+    def weighted(self):
+        """q_p θ_p of each kernel, and q_p."""
+        s, P = self.s, self.s.F - 1
+        thetas, phis, others = self.shares()
+        vectors, q = [np.zeros(s.D) for _ in range(P)], np.zeros(P)
+        for i in range(s.F):
+            p = s.kernel[i]
+            vectors[p] += thetas[i] * self.theta(i) + phis[i] * self.phi[i]
+            q[p] += thetas[i] + phis[i]
+        if s.linear:
+            constant = s.n_inputs  # the linear kernel's features are the inputs, then 1
+            vectors[-1][constant] += others[0] * self.last * self.odds()
+            if s.lag is not None:
+                vectors[-1][s.lag] += 1 - others[0]
+            q[-1] = max(q[-1] + sum(others), 1e-6)
+        return vectors, q
+
+    def value(self, z):
+        return sum(v @ each for v, each in zip(self.weighted()[0], z, strict=True))
 
 
-def domkrls(X, Y, neighbors, frequencies, forget, ridge, linear=False, logistic=False):
-    T, K, _ = X.shape
-    zs = [features(X[0, 0], frequencies, linear)] * K
-    P, D = len(zs[0]), len(zs[0][0])
-    prior = np.full(P, 1 / P)
-    if linear:
-        prior = np.array([0.5 / (P - 1)] * (P - 1) + [0.5])
-    theta = [[np.zeros(D) for _ in range(P)] for _ in range(K)]
-    own = [[np.zeros(D) for _ in range(P)] for _ in range(K)]
-    ridges = [ridge * (10 if p % 2 == 1 else 1) for p in range(P)]
-    if linear:
-        ridges[-1] = ridge
-    A = [[ridges[p] * np.eye(D) for p in range(P)] for _ in range(K)]
-    account, own_account, score = np.zeros((K, P)), np.zeros((K, P)), np.zeros((K, 2))
-    q, r = np.tile(prior, (K, 1)), np.tile(prior, (K, 1))
-    trust, rounds = np.tile([0.999, 0.001], (K, 1)), 0.0
-    recorder, deviation = Recorder(K), []
+def domkrls(
+    X, Y, neighbors, frequencies, forget, ridge,
+    linear=False, logistic=False, lag=None, horizon=None, delay=0,
+):  # fmt: skip
+    """NaN in Y: no label. What is learned at the end of round t is the sample of t − delay."""
+    T, K, d = X.shape
+    first = features(X[0, 0], frequencies, linear)
+    horizon = delay + 1 if horizon is None else horizon
+    settings = Settings(len(first), len(first[0]), forget, ridge, linear, logistic, lag, horizon)
+    settings.n_inputs = d
+    learners = [Learner(settings) for _ in range(K)]
+    waiting, predictions, deviations, spread = [], [], [], []
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
-        weights = trust[:, :1] * q + trust[:, 1:] * r
-        mixed = [[_mix(theta[k][p], own[k][p], trust[k], q[k, p], r[k, p]) for p in range(P)]
-                 for k in range(K)]  # fmt: skip
-        recorder.measure(_functions(mixed, weights), zs, neighbors)
-        deviation.append([_deviation(mixed[k], A[k], weights[k], zs[k],
-                                     _variance(score[k], rounds), logistic)
-                          if rounds or logistic else math.inf for k in range(K)])  # fmt: skip
-        keep = forget * 2 * rounds / (2 * rounds + 1)
-        for k in range(K):
-            y = Y[t, k]
-            both = [0.0, 0.0]
-            s2, own_s2 = _variance(account[k], rounds), _variance(own_account[k], rounds)
-            for p in range(P):
-                z = zs[k][p]
-                f, f_own = theta[k][p] @ z, own[k][p] @ z
-                both[0] += q[k, p] * f
-                both[1] += r[k, p] * f_own
-                account[k, p] = keep * account[k, p] + _loss(f, y, s2, logistic)
-                own_account[k, p] = keep * own_account[k, p] + _loss(f_own, y, own_s2, logistic)
-                if logistic:
-                    inverse = np.linalg.inv(forget * A[k][p])
-                    reach = z @ inverse @ z
-                    s = _logistic_minimiser(f_own, y, reach)
-                    move = (s - f_own) / reach * inverse @ z
-                    weight = _sigmoid(s) * (1 - _sigmoid(s))
-                    A[k][p] = forget * A[k][p] + weight * np.outer(z, z)
-                else:
-                    A[k][p] = forget * A[k][p] + np.outer(z, z)
-                    move = np.linalg.inv(A[k][p]) @ z * (y - f_own)
-                if forget < 1:
-                    A[k][p] = _capped(A[k][p], ridge)
-                own[k][p] = own[k][p] + move
-                theta[k][p] = 0.99 * (theta[k][p] + move) + 0.01 * own[k][p]
-            s2 = _variance(score[k], rounds)
-            score[k] = [keep * score[k, i] + _loss(both[i], y, s2, logistic) for i in range(2)]
-        rounds = keep * rounds + 1
-        theta = [[_mean([theta[i][p] for i in range(K)], k, neighbors) for p in range(P)]
-                 for k in range(K)]  # fmt: skip
-        account = np.array([_mean(account, k, neighbors) for k in range(K)])
-        for k in range(K):
-            q[k] = _weights(account[k], prior, rounds, forget, logistic)
-            r[k] = _weights(own_account[k], prior, rounds, forget, logistic)
-            trust[k] = _weights(score[k], np.array([0.999, 0.001]), rounds, forget, logistic)
-    weights = trust[:, :1] * q + trust[:, 1:] * r
-    return recorder.result(theta, weights) | {"deviation": np.array(deviation)}
+        said = [learners[k].predict(X[t, k], zs[k]) for k in range(K)]
+        predictions.append([each["y_hat"] for each in said])
+        deviations.append([learners[k].deviation(zs[k], said[k]) for k in range(K)])
+        spread.append(violation(learners, zs))
+        waiting.append((X[t], zs, Y[t], said))
+        if len(waiting) > delay:
+            x, zs, y, said = waiting.pop(0)
+            told = [learners[k].learn(x[k], zs[k], y[k], said[k]) for k in range(K)]
+            for k in range(K):
+                learners[k].merge(*heard(told, k, neighbors))
+    ends = [learner.weighted() for learner in learners]
+    return {
+        "predictions": np.array(predictions),
+        "deviation": np.array(deviations),
+        "cv": np.cumsum(spread) / np.arange(1, T + 1),
+        "weighted": np.array([vectors for vectors, _ in ends]),
+        "weights": np.array([q for _, q in ends]),
+        "own": np.array([learner.phi for learner in learners]),
+    }
 
 
-def _mix(theta, own, trust, q, r):
-    a, b = trust[0] * q, trust[1] * r
-    return (a * theta + b * own) / (a + b)
+def violation(learners, zs):
+    K, total = len(learners), 0.0
+    for k in range(K):
+        ours = learners[k].value(zs[k])
+        for other in range(K):
+            if other != k:
+                total += (ours - learners[other].value(zs[k])) ** 2
+    return total / (K * (K - 1)) if K > 1 else 0.0
 
 
-def _variance(account, rounds):
-    return min(account) / rounds if rounds else 0.0
+def heard(told, k, neighbors):
+    """All but the last by Metropolis weights; of the last the neighbors' mean."""
+    means = []
+    for field in range(6):
+        values = [each[field] for each in told]
+        if field == 0:
+            n_fits = len(values[0])
+            means.append([mean([v[i] for v in values], k, neighbors) for i in range(n_fits)])
+        else:
+            means.append(mean(values, k, neighbors))
+    near = [told[other][6] for other in neighbors[k]]
+    return (*means, sum(near) / len(near) if near else 0.0)
 
 
-def _loss(f, y, variance, logistic):
-    if logistic:
-        return math.log1p(math.exp(-y * f))
-    square = (y - f) ** 2
-    if variance == 0 or square <= 25 * variance:
-        return square
-    return 25 * variance * (1 + math.log(square / (25 * variance)))
-
-
-def _weights(account, prior, rounds, forget, logistic):
-    scale = 1.0 if logistic else 2 * min(account) / rounds
-    w = [
-        a * math.exp(-(loss - min(account)) / scale) for a, loss in zip(prior, account, strict=True)
-    ]
-    return forget * np.array(w) / sum(w) + (1 - forget) * prior
-
-
-def _capped(A, ridge):
-    """C = A⁻¹ as U D Uᵀ, U unit upper triangular, and no element of D above 1/ridge."""
-    root = np.linalg.cholesky(np.linalg.inv(A)[::-1, ::-1])[::-1, ::-1]  # C = root rootᵀ, upper
-    D = np.diag(root) ** 2
-    U = root / np.diag(root)
-    return np.linalg.inv(U @ np.diag(np.minimum(D, 1 / ridge)) @ U.T)
-
-
-def _mean(values, k, neighbors):
+def mean(values, k, neighbors):
     """Metropolis weights."""
     left, mixed = 1.0, 0.0
     for i in neighbors[k]:
@@ -137,13 +367,64 @@ def _mean(values, k, neighbors):
     return mixed + left * values[k]
 
 
-def _deviation(theta, A, q, z, variance, logistic):
-    P = len(q)
-    f = [theta[p] @ z[p] for p in range(P)]
-    mean = sum(q[p] * f[p] for p in range(P))
-    total = 0.0
-    for p in range(P):
-        reach = z[p] @ np.linalg.inv(A[p]) @ z[p]
-        own = reach if logistic else variance * (1 + reach)
-        total += q[p] * (own + (f[p] - mean) ** 2)
-    return math.sqrt(total)
+def evidence(losses, prior, scale):
+    best = min(losses)
+    if scale == 0:
+        w = [a if loss == best else 0.0 for a, loss in zip(prior, losses, strict=True)]
+    else:
+        w = [a * math.exp(-(loss - best) / scale) for a, loss in zip(prior, losses, strict=True)]
+    return np.array(w) / sum(w)
+
+
+def polynomial(R, V, prior):
+    w = [r / v if r > 0 and v > 0 else 0.0 for r, v in zip(R, V, strict=True)]
+    return np.array(w if sum(w) > 0 else prior) / sum(w if sum(w) > 0 else prior)
+
+
+def apart(f, g):
+    """What is left by rounding is no difference."""
+    return 0.0 if abs(f - g) <= 1e-12 * abs(f) else f - g
+
+
+def variance(losses, rounds):
+    """The best one's mean loss."""
+    return min(losses) / rounds if rounds > 0 else 0.0
+
+
+def robust(r, s2):
+    if s2 == 0 or r * r <= 25 * s2:
+        return r * r
+    return 25 * s2 * (1 + math.log(r * r / (25 * s2)))
+
+
+def disagreement(said):
+    f = said["final"][0]
+    return sum(w * (g - f) ** 2 for w, g in zip(said["shares"], said["experts"], strict=False))
+
+
+def clip(value):
+    return min(max(value, -5.0), 5.0)
+
+
+def sigmoid(a):
+    return 1 / (1 + math.exp(min(-a, 700.0)))
+
+
+def logistic_minimiser(f, y, reach):
+    """Argmin over s of log(1 + exp(−ys)) + (s − f)²/2·reach, by bisection."""
+    low, high = f - reach - 1, f + reach + 1
+    for _ in range(200):
+        s = (low + high) / 2
+        if (s - f) / reach - y * sigmoid(-y * s) > 0:
+            high = s
+        else:
+            low = s
+    return (low + high) / 2
+
+
+def capped(A, ridge):
+    """C = A⁻¹ as U D Uᵀ, U unit upper triangular, and no element of D above 1/ridge."""
+    root = np.linalg.cholesky(np.linalg.inv(A)[::-1, ::-1])[::-1, ::-1]  # C = root rootᵀ, upper
+    D = np.diag(root) ** 2
+    U = root / np.diag(root)
+    return np.linalg.inv(U @ np.diag(np.minimum(D, 1 / ridge)) @ U.T)
