@@ -6,6 +6,9 @@ from domkl.core.jit import sweep
 from domkl.core.vectors import dot, scaled
 from domkl.typing import Array, Floats, Ints
 
+#: of a prediction: what experts differ by less than this is rounding
+ROUNDING = 1e-12
+
 
 @sweep
 def kernel_predictions(f: Floats, theta: Array, z: Array) -> None:
@@ -126,10 +129,12 @@ def add_regrets(
     R_i⁺ = keep R_i + r_i,   V_i⁺ = keep V_i + r_i²,   r_i = slope · (y_hat − f_i)
 
     with the slope of the loss at the mixture's prediction: the loss as a line, so that the mixture
-    is compared with the best mixture, and not with the best expert only.
+    is compared with the best mixture, and not with the best expert only. Experts that agree with
+    the mixture up to rounding have no regret: R/V of rounding alone would be huge.
     """
     for i in range(len(f)):
-        r = slope * (y_hat - f[i])
+        gap = y_hat - f[i]
+        r = slope * gap if abs(gap) > ROUNDING * abs(y_hat) else 0.0
         regret[i] = keep * before[i] + r
         variance[i] = keep * variance_before[i] + r * r
 
