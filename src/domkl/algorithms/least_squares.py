@@ -698,8 +698,9 @@ class DOMKRLS(CompiledAlgorithm):
             )
         n, n_fits = sizes.n_learners, sizes.n_kernels + 1
         lengths, shape = (*sizes.lengths, sizes.lengths[-1]), (n, n_fits, sizes.n_features)
-        ridges = np.full(n_fits, float(self.ridge))
+        ridges = np.full(sizes.n_kernels, float(self.ridge))
         ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
+        ridges = np.append(ridges, ridges[-1])
         factor, diagonal = (
             np.tile(each.astype(sizes.dtype), (n, 1, 1))
             for each in first_factors(lengths, sizes.n_features, ridges)
