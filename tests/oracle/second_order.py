@@ -93,6 +93,9 @@ class Learner:
         """Of each θ, of each φ, of last label and of the lag, in the mixture of the mixtures."""
         m, ms, b, top = self.mixtures()
         F = self.s.F
+        if self.own_rounds == 0:  # there is no last label, and m stands for it
+            b[:F] += b[2 * F] * m
+            b[2 * F] = 0.0
         thetas = [top[0] * m[i] + top[1] * ms[i] + top[2] * b[i] for i in range(F)]
         phis = [top[2] * b[F + i] for i in range(F)]
         return thetas, phis, [top[2] * w for w in b[2 * F :]]

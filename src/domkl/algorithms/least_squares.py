@@ -113,6 +113,7 @@ class State(NamedTuple):
     nearby: Floats  # (K,)               mean of the neighbors'
     last: Floats  # (K,)                 newest label, 0 before
     turns: Floats  # (K, 2)              how often a label of ±1 was the last one's, and was not
+    odds: Floats  # (K,)                 of ±1, log-odds that the next label is the last one; else 1
     noise: Floats  # (K, 2)              sum of squared errors, and their number
     width: Floats  # (K,)                logarithm of what deviations are multiplied by
     prior: Floats  # (K, F)              weights before any loss
@@ -189,7 +190,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
         note = _noted(prediction.notes[k], n_fits)
         _consult(note.experts, state, params, inputs, k)
         note.mixtures[0] = dot(state.by_evidence[k], note.experts)
-        note.experts[2 * n_fits] = _last(state, k, note.mixtures[0], is_logistic)
+        note.experts[2 * n_fits] = _last(state, k, note.mixtures[0])
         note.mixtures[1] = dot(state.by_regret[k], note.experts)
         note.mixtures[2] = dot(state.by_own[k], note.experts)
         note.final[0] = dot(state.top[k], note.mixtures)
@@ -240,6 +241,8 @@ def _share(state: State, k: int, fit: int) -> float:
     """The weight of a fit's θ in the mixture of mixtures."""
     top, b = state.top[k], state.by_own[k, fit]
     m, ms = state.by_evidence[k, fit], state.by_regret[k, fit]
+    if state.own_rounds[k] == 0:  # m stands for the last label, see `_last`
+        b += state.by_own[k, 2 * state.sums.shape[1]] * m
     return float(top[0] * m + top[1] * ms + top[2] * b)
 
 
@@ -250,17 +253,19 @@ def _own_share(state: State, k: int, fit: int) -> float:
 
 
 @sweep
-def _last(state: State, k: int, otherwise: float, is_logistic: bool) -> float:
+def _last_share(state: State, k: int) -> float:
+    """The weight of the last label."""
+    is_known = state.own_rounds[k] > 0
+    return float(state.top[k, 2] * state.by_own[k, 2 * state.sums.shape[1]]) if is_known else 0.0
+
+
+@sweep
+def _last(state: State, k: int, otherwise: float) -> float:
     """What the learner's last label predicts, the mean of the fits before there is one.
 
     Of labels ±1 the log-odds, by how often a label was that of before.
     """
-    last = state.last[k]
-    if state.own_rounds[k] == 0:
-        return otherwise
-    if is_logistic:
-        return float(last * math.log((1 + state.turns[k, 0]) / (1 + state.turns[k, 1])))
-    return float(last)
+    return float(state.last[k] * state.odds[k]) if state.own_rounds[k] > 0 else otherwise
 
 
 @sweep
@@ -314,9 +319,17 @@ def local_step(
         _add_own(state, params, note, y[k], k)
         reach = _learn_fits(state, params, inputs, note, y[k], gain, message, k)
         _learn_deviation(state, note, y[k] - prediction.y_hat[k], reach, k)
-        if params.loss.kind == LOGISTIC and state.last[k] != 0:
-            state.turns[k, 0 if state.last[k] == y[k] else 1] += 1
+        if params.loss.kind == LOGISTIC:
+            _count_turn(state, y[k], k)
         state.last[k] = y[k]
+
+
+@sweep
+def _count_turn(state: State, y: float, k: int) -> None:
+    """Count whether a label of ±1 is that of before."""
+    if state.last[k] != 0:
+        state.turns[k, 0 if state.last[k] == y else 1] += 1
+    state.odds[k] = math.log((1 + state.turns[k, 0]) / (1 + state.turns[k, 1]))
 
 
 @sweep
@@ -517,34 +530,42 @@ def function(state: State) -> tuple[Array, Floats]:
     """
     n_learners, n_fits, n_features = state.sums.shape
     theta = np.zeros((n_learners, n_fits - 1, n_features), state.sums.dtype)
-    weights = np.zeros((n_learners, n_fits - 1))
-    real = state.sums.dtype.type
+    weights, real = np.zeros((n_learners, n_fits - 1)), state.sums.dtype.type
     for k in range(n_learners):
+        _write_weights(weights[k], state, k)
         for i in range(n_fits):
             p, n = min(i, n_fits - 2), state.counts[k, _memory(i, n_fits)]
-            share, own_share = _share(state, k, i), _own_share(state, k, i)
-            weights[k, p] += share + own_share
+            # shares of the kernel's weight, at most 1: by themselves they may be below float32
+            q = weights[k, p] if weights[k, p] > 0 else 1.0
             if n > 0:
-                added_scaled(theta[k, p], state.sums[k, i], real(share / n))
-            added_scaled(theta[k, p], state.own[k, i], real(own_share))
+                added_scaled(theta[k, p], state.sums[k, i], real(_share(state, k, i) / q / n))
+            added_scaled(theta[k, p], state.own[k, i], real(_own_share(state, k, i) / q))
         if state.is_linear[k] > 0:
-            _add_persistence(theta[k, n_fits - 2], weights[k], state, k)
-        for p in range(n_fits - 1):
-            if weights[k, p] > 0:
-                scaled(theta[k, p], theta[k, p], real(1 / weights[k, p]))
+            _add_persistence(theta[k, n_fits - 2], weights[k, n_fits - 2], state, k)
     return theta, weights
 
 
 @sweep
-def _add_persistence(theta: Array, weights: Floats, state: State, k: int) -> None:
-    """Add last label and lag to the linear kernel's part of the function, and to its weight."""
-    n_fits, lag = state.sums.shape[1], int(state.lag[k])
-    share = state.top[k, 2] * state.by_own[k, 2 * n_fits]
-    theta[_n_used(state.diagonal[k, n_fits - 1]) - 1] += share * state.last[k]
+def _write_weights(weights: Floats, state: State, k: int) -> None:
+    """The weights of a learner's kernels, (P,)."""
+    n_fits = state.sums.shape[1]
+    for i in range(n_fits):
+        weights[min(i, n_fits - 2)] += _share(state, k, i) + _own_share(state, k, i)
+    if state.is_linear[k] > 0:
+        share = _last_share(state, k)
+        if state.lag[k] >= 0:
+            share += state.top[k, 2] * state.by_own[k, 2 * n_fits + 1]
+        weights[n_fits - 2] = max(weights[n_fits - 2] + share, LEAST_WEIGHT)
+
+
+@sweep
+def _add_persistence(theta: Array, weight: float, state: State, k: int) -> None:
+    """Add last label and lag to the linear kernel's part of the function, of this weight."""
+    n_fits, lag, share = state.sums.shape[1], int(state.lag[k]), _last_share(state, k)
+    constant = _n_used(state.diagonal[k, n_fits - 1]) - 1
+    theta[constant] += share / weight * _last(state, k, 0.0)
     if lag >= 0:
-        theta[lag] += 1 - share
-        share += state.top[k, 2] * state.by_own[k, 2 * n_fits + 1]
-    weights[n_fits - 2] = max(weights[n_fits - 2] + share, LEAST_WEIGHT)
+        theta[lag] += (1 - share) / weight
 
 
 @sweep
@@ -733,6 +754,7 @@ class DOMKRLS(CompiledAlgorithm):
             nearby=np.zeros(n),
             last=np.zeros(n),
             turns=np.zeros((n, 2)),
+            odds=np.ones(n),
             noise=np.zeros((n, 2)),
             width=np.zeros(n),
             prior=np.tile(prior, (n, 1)),
@@ -767,9 +789,9 @@ class DOMKRLS(CompiledAlgorithm):
     def neighbors(self, state: State, heard: Mapping[str, Array]) -> Function:
         """Their θs with our weights, our fits and our last label."""
         rows = np.zeros(len(heard["rounds"]), dtype=np.intp)
-        shown = ("own", "last", "lag", "is_linear", "by_evidence", "by_regret", "by_own", "top")
-        mine = {name: getattr(state, name)[rows] for name in shown}
-        mine["diagonal"] = state.diagonal[rows]
+        shown = ("own", "diagonal", "own_rounds", "last", "odds", "lag", "is_linear")
+        weights = ("by_evidence", "by_regret", "by_own", "top")
+        mine = {name: getattr(state, name)[rows] for name in shown + weights}
         given = {name: np.ascontiguousarray(heard[name]) for name in ("sums", "counts")}
         found = self.function(state._replace(**mine, **given))  # type: ignore[arg-type]
         assert found is not None
