@@ -694,6 +694,11 @@ class DOMKRLS(CompiledAlgorithm):
             raise ParameterError(f"loss must be Squared() or Logistic(), got {self.loss!r}")
         if self.newest_lag is not None:
             checks.whole("newest_lag", self.newest_lag, 0)
+            if isinstance(self.loss, Logistic):
+                raise ParameterError(
+                    f"newest_lag must be None for Logistic(), got {self.newest_lag};"
+                    " labels of ±1 have no change to learn"
+                )
         if self.horizon is not None:
             checks.whole("horizon", self.horizon, 1)
 
@@ -799,6 +804,9 @@ class DOMKRLS(CompiledAlgorithm):
 
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """What no run of this algorithm can say."""
+        for name, values in message.items():
+            if not np.isfinite(values).all():
+                return f"{name} must be finite"
         counts, rounds = message["counts"][0], message["rounds"][0]
         most = 1 / (1 - self.second_memory)
         for name in ("counts", "loss", "variance", "rounds"):
