@@ -30,8 +30,9 @@ class Run:
         Standard error of a sampled ``cv``; 0 when exact, NaN when off.
     predictions : (T, K) or None
     theta : (K, P, D) or None
-        Final θ, a view of the state's; None for an algorithm that has none. Of the diffusion ones
-        this is θ as the last step left it; they predict with ψ, which is ``state.combined``.
+        Final θ, a view of the state's; of DOMKRLS, whose state has none, that of its mixture of
+        fits; None for an algorithm without θ. Of the diffusion ones this is θ as the last step left
+        it; they predict with ψ, which is ``state.combined``.
     weights : (K, P) or None
         Final combination of the kernels.
     loss
@@ -122,7 +123,13 @@ def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
         cv_mode=options.cv,
         cv_error=cv_error,
         predictions=predictions,
-        theta=_final([getattr(cell.state, "theta", None) for cell in cells], n_learners),
+        theta=_final(
+            [
+                getattr(cell.state, "theta", getattr(f, "theta", None))
+                for cell, f in zip(cells, functions, strict=True)
+            ],
+            n_learners,
+        ),
         weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
         loss=algorithm.loss,
         state=_joined_state(cells, options.delay),
