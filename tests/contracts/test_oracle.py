@@ -179,28 +179,64 @@ def test_last_value(newest_lag):
     np.testing.assert_allclose(run.cv, spread)
 
 
-@given(
-    problems(),
-    st.sampled_from([0.9, 1.0]),
-    st.sampled_from([1e-3, 0.1, 2.0]),
-    st.sampled_from(["squared", "logistic"]),
-)
-def test_domkrls(problem, forget, ridge, loss):
-    X, y, graph, features = problem
-    y = labels(y, loss)
-    algorithm = domkl.DOMKRLS(forget, ridge, loss=LOSSES[loss][0])
-    run = domkl.simulate(algorithm, X, y, graph, features, deviation=True)
+@st.composite
+def second_order_problems(draw):
+    """The same with a lag among the inputs, labels that come late or never, and parameters."""
+    X, y, graph, features = draw(problems())
+    loss = draw(st.sampled_from(["squared", "squared", "logistic"]))
+    lags = [None] if loss == "logistic" else [None, 0, X.shape[2] - 1]
+    given = {
+        "forget": draw(st.sampled_from([0.9, 1.0])),
+        "ridge": draw(st.sampled_from([1e-3, 0.1, 2.0])),
+        "lag": draw(st.sampled_from(lags)),
+        "horizon": draw(st.sampled_from([None, 1, 24])),
+        "delay": min(draw(st.sampled_from([0, 0, 1, 4])), len(X) - 1),
+    }
+    y, chance = labels(y, loss), draw(st.sampled_from([0.0, 0.1, 0.6]))
+    is_missing = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).random(y.shape) < chance
+    return (X, np.where(is_missing, np.nan, y), graph, features), loss, given
+
+
+@given(second_order_problems())
+def test_domkrls(made):
+    (X, y, graph, features), loss, given = made
+    algorithm = domkl.DOMKRLS(
+        given["forget"],
+        given["ridge"],
+        loss=LOSSES[loss][0],
+        newest_lag=given["lag"],
+        horizon=given["horizon"],
+    )
+    run = domkl.simulate(algorithm, X, y, graph, features, deviation=True, delay=given["delay"])
     expected = second_order.domkrls(
         X,
         y,
         neighbors(graph),
         features.frequencies,
-        forget,
-        ridge,
-        features.linear,
+        linear=features.linear,
         logistic=loss == "logistic",
+        **given,
     )
-    for name in ("predictions", "theta", "weights", "cv", "deviation"):
-        np.testing.assert_allclose(
-            getattr(run, name), expected[name], rtol=1e-8, atol=1e-8, err_msg=name
-        )
+    state = run.state.state if given["delay"] else run.state
+    found = {"weighted": run.theta * run.weights[..., None], "own": state.own}
+    for name, values in expected.items():
+        got = found[name] if name in found else getattr(run, name)
+        np.testing.assert_allclose(got, values, rtol=1e-8, atol=1e-8, err_msg=name)
+
+
+def test_domkrls_for_long():
+    """Until accounts, memories and the deviation's width have found their levels; labels late."""
+    rng = np.random.default_rng(5)
+    X = rng.random((150, 4, 2))
+    y = np.sin(4 * X[..., 0]) + X[..., 1] + 0.1 * rng.normal(size=(150, 4))
+    y[60, 1], y[90, 2] = 50.0, -50.0  # beyond what counts as a square
+    y[:40, 3] = np.nan
+    graph = domkl.Graph.path(4)
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 4, seed=1, linear=True)
+    algorithm = domkl.DOMKRLS(newest_lag=1)
+    run = domkl.simulate(algorithm, X, y, graph, features, delay=2, deviation=True)
+    expected = second_order.domkrls(
+        X, y, neighbors(graph), features.frequencies, 1.0, 1e-3, linear=True, lag=1, delay=2
+    )
+    for name in ("predictions", "deviation", "weights", "cv"):
+        np.testing.assert_allclose(getattr(run, name), expected[name], rtol=1e-8, atol=1e-8)

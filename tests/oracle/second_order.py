@@ -18,8 +18,9 @@ LEAK = 0.01
 class Settings:
     """The parameters, and what follows from them."""
 
-    def __init__(self, P, D, forget, ridge, linear, logistic, lag, horizon):
-        self.D, self.ridge, self.linear, self.logistic = D, ridge, linear, logistic
+    def __init__(self, sizes, forget, ridge, linear, logistic, lag, horizon):
+        P, self.D, self.n_inputs = sizes
+        self.ridge, self.linear, self.logistic = ridge, linear, logistic
         self.lag, self.horizon = lag, horizon
         self.forgets = [forget, 1 - 0.01 / horizon]
         # fits: memories alternate over the kernels, and the last kernel has both
@@ -297,9 +298,6 @@ class Learner:
             q[-1] = max(q[-1] + sum(others), 1e-6)
         return vectors, q
 
-    def value(self, z):
-        return sum(v @ each for v, each in zip(self.weighted()[0], z, strict=True))
-
 
 def domkrls(
     X, Y, neighbors, frequencies, forget, ridge,
@@ -309,8 +307,8 @@ def domkrls(
     T, K, d = X.shape
     first = features(X[0, 0], frequencies, linear)
     horizon = delay + 1 if horizon is None else horizon
-    settings = Settings(len(first), len(first[0]), forget, ridge, linear, logistic, lag, horizon)
-    settings.n_inputs = d
+    sizes = (len(first), len(first[0]), d)
+    settings = Settings(sizes, forget, ridge, linear, logistic, lag, horizon)
     learners = [Learner(settings) for _ in range(K)]
     waiting, predictions, deviations, spread = [], [], [], []
     for t in range(T):
@@ -338,11 +336,12 @@ def domkrls(
 
 def violation(learners, zs):
     K, total = len(learners), 0.0
+    functions = [learner.weighted()[0] for learner in learners]
     for k in range(K):
-        ours = learners[k].value(zs[k])
+        f = [sum(v @ z for v, z in zip(each, zs[k], strict=True)) for each in functions]
         for other in range(K):
             if other != k:
-                total += (ours - learners[other].value(zs[k])) ** 2
+                total += (f[k] - f[other]) ** 2
     return total / (K * (K - 1)) if K > 1 else 0.0
 
 
