@@ -14,6 +14,8 @@ from domkl.algorithms.base import Sizes as Sizes
 from domkl.algorithms.baselines import Alone as Alone
 from domkl.algorithms.baselines import LastValue as LastValue
 from domkl.algorithms.baselines import LinearRLS as LinearRLS
+from domkl.algorithms.baselines import PooledLinearRLS as PooledLinearRLS
+from domkl.algorithms.baselines import SeasonalNaive as SeasonalNaive
 from domkl.algorithms.diffusion import RFFDOKL as RFFDOKL
 from domkl.algorithms.diffusion import RFFDOMKL as RFFDOMKL
 from domkl.algorithms.law import Law as Law

@@ -108,12 +108,15 @@ def test_a_learner_goes_on(name, tmp_path):
     path = FOLDER / "learners" / f"{name}.npz"
     learner = domkl.Learner.load(path)
     assert learner.n_seen == expected["n_seen"]
-    assert repr(learner.algorithm) == expected["algorithm"]
+    assert learner.algorithm == eval(expected["algorithm"], vars(domkl))
     same(learner.predict(X[80:]), expected["predictions"])
     if "deviations" in expected:
         same(learner.deviation(X[80:]), expected["deviations"])
     learner.save(tmp_path / "again.npz")
-    assert contents(tmp_path / "again.npz") == contents(path)
+    again, before = contents(tmp_path / "again.npz"), contents(path)
+    if name.startswith("linear-rls"):
+        before[0]["algorithm"]["fields"]["forget"] = 1.0  # which 0.1 did not have
+    assert again == before
     learner.learn(X[70:80], Y[70:80])
     same(learner.predict(X[80:]), expected["later"])
 

@@ -29,7 +29,11 @@ ALGORITHMS = {
     "omkl": domkl.Alone(domkl.COMKL()),
     "last-value": domkl.LastValue(),
     "linear-rls": domkl.LinearRLS(),
+    "linear-rls-forget": domkl.LinearRLS(forget=0.9),
+    "linear-pooled": domkl.PooledLinearRLS(),
+    "seasonal-naive": domkl.SeasonalNaive(4),
 }
+BASELINES = ("last-value", "linear-rls", "linear-rls-forget", "linear-pooled", "seasonal-naive")
 
 
 def problem(algorithm, n_learners=7, n_trials=5, n_rounds=30, n_inputs=6):
@@ -98,6 +102,26 @@ def test_passes_equal_interpreted_rounds(name, dtype, cv):
         for is_slow in (False, True)
     ]
     assert_same_without_pairs(*both)
+
+
+@pytest.mark.parametrize("n_learners", [7, 150])
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("name", BASELINES)
+def test_baselines_run_in_all_hosts(name, delay, n_learners):
+    """Compiled and blocked rounds, with labels that come late or never."""
+    algorithm = ALGORITHMS[name]
+    X, y, graphs, maps = problem(algorithm, n_learners, n_trials=1)
+    y[4:9, 2] = np.nan
+    both = [
+        domkl.simulate(
+            algorithm, X, y, graphs[0], maps[0], cv="off", delay=delay, interpreted=is_slow
+        )
+        for is_slow in (False, True)
+    ]
+    np.testing.assert_array_equal(both[0].predictions, both[1].predictions)
+    learned = [run.state.state if delay else run.state for run in both]
+    for ours, theirs in zip(*learned, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize("n_rounds", [1, 2, 37])

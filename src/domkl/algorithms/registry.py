@@ -25,6 +25,7 @@ class Entry:
     dash: str = "-"
     is_meshable: bool = True  # whether one process per learner can run it
     is_alone: bool = False  # whether it is to run without neighbors
+    is_default: bool = True  # whether `domkl simulate` runs it where none is named
 
     @property
     def kind(self) -> "type[Algorithm]":
@@ -51,7 +52,7 @@ class Entry:
         return self.make().relative_cost
 
 
-#: colors are Okabe and Ito's and one of Tol's, told apart by color-blind readers
+#: colors are Okabe and Ito's and three of Tol's, told apart by color-blind readers
 _ENTRIES = (
     Entry("domkl", "domkl.algorithms.admm:DOMKL", "#0072B2"),
     Entry("domkrls", "domkl.algorithms.least_squares:DOMKRLS", "#882255"),
@@ -62,7 +63,15 @@ _ENTRIES = (
     Entry("alone", "domkl.algorithms.admm:DOMKL", "#000000", ":", is_meshable=False, is_alone=True),
     Entry("last-value", "domkl.algorithms.baselines:LastValue", "#8A8A8A", "-.", is_meshable=False),
     Entry("linear-rls", "domkl.algorithms.baselines:LinearRLS", "#E69F00", "-.", is_meshable=False),
-)
+    Entry(
+        "linear-pooled", "domkl.algorithms.baselines:PooledLinearRLS", "#DDCC77",
+        is_meshable=False, is_default=False,
+    ),
+    Entry(
+        "seasonal-naive", "domkl.algorithms.baselines:SeasonalNaive", "#999933", "--",
+        is_meshable=False, is_default=False,
+    ),
+)  # fmt: skip
 ALGORITHMS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
 
 

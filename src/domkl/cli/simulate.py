@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         help=f"repeatable; one of {', '.join(ALGORITHMS)}, or module:Name for a class of your own"
-        " (default: all of the named ones)",
+        " (default: all of the named ones but linear-pooled and seasonal-naive)",
     )
     learner.add_argument("--rho", metavar="R", type=float, help="ADMM algorithms (default: 2)")
     learner.add_argument("--eta-l", metavar="E", type=float, help="ADMM algorithms (default: 0.2)")
@@ -79,7 +79,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--forget",
         metavar="F",
         type=float,
-        help="domkrls; below 1, older samples count less (default: 1)",
+        help="domkrls, linear-rls, linear-pooled; below 1, older samples count less (default: 1)",
+    )
+    learner.add_argument(
+        "--period", metavar="N", type=int, help="rounds of a season: seasonal-naive (default: 24)"
     )
     learner.add_argument(
         "--bandwidth",
@@ -222,11 +225,12 @@ def _setting(args: argparse.Namespace) -> "Setting":
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
-    given |= {"step": args.step, "forget": args.forget}
+    given |= {"step": args.step, "forget": args.forget, "period": args.period}
     given = {name: value for name, value in given.items() if value is not None}
     chosen: dict[str, Algorithm] = {}
     unused = set(given)
-    for name in dict.fromkeys(args.algorithm or ALGORITHMS):
+    default = (name for name, entry in ALGORITHMS.items() if entry.is_default)
+    for name in dict.fromkeys(args.algorithm or default):
         algorithm = find(name).make()
         known = algorithm.parameters().keys() & given.keys()
         if known:

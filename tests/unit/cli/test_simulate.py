@@ -47,7 +47,8 @@ def run(*arguments):
 def test_all_algorithms_on_the_shipped_series(here, drawn, capsys):
     assert run("--trials", "2") == 0
     out, err = capsys.readouterr()
-    assert [line.split()[0] for line in out.splitlines()[2:11]] == list(ALGORITHMS)
+    default = [name for name, entry in ALGORITHMS.items() if entry.is_default]
+    assert [line.split()[0] for line in out.splitlines()[2:11]] == default
     assert "the first 6500 values" in err
     assert "scale minmax: (v - 125)/7092 of all values" in err
     assert "dokl: sigma^2 = 0.001 in 1, 1000 in 1 of the trials" in out
@@ -58,7 +59,7 @@ def test_all_algorithms_on_the_shipped_series(here, drawn, capsys):
     assert len(picture) > 10_000
     with Path("domkl-out/simulate-001.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert {row["algorithm"] for row in rows} == set(ALGORITHMS)
+    assert {row["algorithm"] for row in rows} == set(default)
     results = json.loads(Path("domkl-out/simulate-001.json").read_text())["results"]
     last = {row["algorithm"]: float(row["mse"]) for row in rows}
     for result in results:
@@ -398,6 +399,16 @@ def test_a_closed_pipe_is_no_error(here):
         err = stream.read()
     assert process.wait(timeout=60) == 0
     assert "Traceback" not in err
+
+
+def test_a_season_is_a_parameter_of_the_seasonal_baseline(here, capsys):
+    arguments = ["--algorithm", "seasonal-naive", "--algorithm", "linear-pooled", "--json"]
+    assert run(*arguments, "--period", "12") == 0
+    naive, pooled = json.loads(capsys.readouterr().out)["results"]
+    assert naive["parameters"] == {"period": 12}
+    assert pooled["cv"] == 0
+    assert run("--algorithm", "seasonal-naive", "--period", "0") == 2
+    assert "period must be an integer >= 1, got 0" in capsys.readouterr().err
 
 
 def test_forgetting_is_a_parameter_of_domkrls(here, capsys):
