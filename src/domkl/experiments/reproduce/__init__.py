@@ -28,7 +28,7 @@ PARTS = {
     ),
     "claims": Part("every claim of the paper: the above, and what the text says", _SECTIONS[:5]),
     "beyond": Part(
-        "simpler methods on the same data, and River's models if River is installed", ("beyond",)
+        "simpler methods on the same data; River's models and LightGBM if installed", ("beyond",)
     ),
     "all": Part("everything", _SECTIONS),
 }

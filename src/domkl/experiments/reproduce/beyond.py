@@ -1,8 +1,16 @@
 """Beyond the paper: what a user would do without it, on the same axes."""
 
+from math import gcd
+
 from domkl.algorithms.admm import DOMKL
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.baselines import Alone, LastValue, LinearRLS
+from domkl.algorithms.baselines import (
+    Alone,
+    LastValue,
+    LinearRLS,
+    PooledLinearRLS,
+    SeasonalNaive,
+)
 from domkl.algorithms.diffusion import RFFDOMKL
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.algorithms.server import COMKL
@@ -22,12 +30,8 @@ from domkl.experiments.reproduce.document import (
 )
 from domkl.experiments.reproduce.session import SETS, Session
 from domkl.experiments.reproduce.tasks.base import Task
-from domkl.experiments.reproduce.tasks.rivals import (
-    RIVER_MODELS,
-    PooledLinear,
-    RiverCurve,
-    river_version,
-)
+from domkl.experiments.reproduce.tasks.rivals import RivalCurve
+from domkl.experiments.rivals import REFIT_EVERY, rivals
 
 NETWORKED: dict[str, Algorithm] = {
     "comkl": COMKL(),
@@ -38,6 +42,10 @@ NETWORKED: dict[str, Algorithm] = {
 ALONE = ("alone", "last-value", "linear-rls")
 #: what the figure shows; the table has all
 SHOWN = ("comkl", "domkl", "rff-domkl", "domkrls", *ALONE, "linear-rls pooled", "river forest")
+#: what a quick run takes
+QUICK = ("river linear", "river tree")
+#: hours of the season of the series, which are hourly
+DAY = 24
 
 
 def named_tasks(session: Session, data: str) -> dict[str, Task]:
@@ -49,14 +57,16 @@ def named_tasks(session: Session, data: str) -> dict[str, Task]:
     found["alone"] = session.curves(data, "alone", Alone(DOMKL()))
     found["domkrls alone"] = session.curves(data, "domkrls alone", Alone(DOMKRLS()))
     # these draw nothing: one trial says all
-    found["last-value"] = session.curves(data, "last-value", LastValue(newest), at_most=1)
-    found["linear-rls"] = session.curves(data, "linear-rls", LinearRLS(), at_most=1)
-    found["linear-rls pooled"] = PooledLinear(session.stream(data), session.setting.n_learners)
-    if river_version() is not None:
-        for name in RIVER_MODELS[:2] if session.is_quick else RIVER_MODELS:
-            for is_pooled in (False, True):
-                made = RiverCurve(session.stream(data), name, session.setting.n_learners, is_pooled)
-                found[f"river {name}{' pooled' * is_pooled}"] = made
+    simple: dict[str, Algorithm] = {"last-value": LastValue(newest)}
+    if session.stream(data).is_series:  # dealt in turn: a learner's rounds are K hours apart
+        simple["seasonal-naive"] = SeasonalNaive(DAY // gcd(DAY, session.setting.n_learners))
+    simple |= {"linear-rls": LinearRLS(), "linear-rls pooled": PooledLinearRLS()}
+    for name, algorithm in simple.items():
+        found[name] = session.curves(data, name, algorithm, at_most=1)
+    for name in rivals():
+        for is_pooled in (False, True) if name in QUICK or not session.is_quick else ():
+            made = RivalCurve(session.stream(data), name, session.setting.n_learners, is_pooled)
+            found[f"{name}{' pooled' * is_pooled}"] = made
     return found
 
 
@@ -74,14 +84,18 @@ def section(session: Session) -> Section:
     made.text = [
         "'domkrls' is what domkl recommends, least squares in the features of each kernel."
         " 'alone' is DOMKL without neighbors, 'last-value' the learner's own previous label (the"
-        " newest lag of a series), 'linear-rls' ridge regression of the inputs on the learner's own"
-        " samples, updated with every sample; 'pooled' gets all learners' samples one after the"
-        " other, which no learner could. rff-domkl is the extension that Remark 4 leaves to future"
-        " work. River's models run with River's defaults and seed 1, each learner by itself, or"
-        " pooled. MSE is without MSE(1) = 1.",
+        " newest lag of a series), 'seasonal-naive' its label of the same hour of an earlier day,"
+        " 'linear-rls' ridge regression of the inputs on the learner's own samples, updated with"
+        " every sample. 'pooled' is one model that gets all learners' samples, which no learner"
+        " could; it predicts all samples of a round before it learns any of them. rff-domkl is the"
+        " extension that Remark 4 leaves to future work. River's models run with River's defaults"
+        f" and seed 1; LightGBM, with its defaults, is fitted to all samples so far every"
+        f" {REFIT_EVERY} rounds. MSE is without MSE(1) = 1.",
     ]
-    if river_version() is None:
-        made.text.append("River is not installed here: `pip install 'domkl[river]'` adds its rows.")
+    for package in sorted({"river", "lightgbm"} - {name.split()[0] for name in rivals()}):
+        made.text.append(
+            f"{package} is not installed here: `pip install 'domkl[{package}]'` adds its rows."
+        )
     made.tables = [_table(session, names)]
     panels = [Panel(data, "round t", "MSE(t)", _lines(session, data)) for data in names]
     caption = "MSE(t) of learners and of simpler methods."
@@ -99,8 +113,10 @@ def _lines(session: Session, data: str) -> list[Line]:
 def _table(session: Session, names: list[str]) -> Table:
     by_set = {data: named_tasks(session, data) for data in names}
     rows: list[list[Cell]] = []
-    for method in by_set[names[0]]:
-        rows.append([method, *(100 * mean_of(session[by_set[data][method]]) for data in names)])
+    for method in dict.fromkeys(method for found in by_set.values() for method in found):
+        found = (by_set[data].get(method) for data in names)
+        each = ["–" if task is None else 100 * mean_of(session[task]) for task in found]
+        rows.append([method, *each])
     note = "Numbers above 1e3 are models that diverge with the defaults of their library."
     return Table("Final MSE, times 100", ["method", *names], rows, [note])
 

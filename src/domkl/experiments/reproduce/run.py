@@ -22,7 +22,7 @@ from domkl.experiments.reproduce.document import plain
 from domkl.experiments.reproduce.page import as_html, figures_of
 from domkl.experiments.reproduce.session import Progress, Session
 from domkl.experiments.reproduce.tasks.base import Task
-from domkl.experiments.reproduce.tasks.rivals import river_version
+from domkl.experiments.rivals import installed
 from domkl.experiments.store import LIBRARIES
 
 SECTIONS: dict[str, ModuleType] = {
@@ -89,7 +89,8 @@ def _check_data(session: Session, part: str) -> None:
 
 def _versions() -> dict[str, str]:
     found: dict[str, str | None] = {"python": platform.python_version()}
-    found |= {name: version(name) for name in LIBRARIES} | {"river": river_version()}
+    found |= {name: version(name) for name in LIBRARIES}
+    found |= {name: installed(name) for name in ("river", "lightgbm")}
     return {name: each for name, each in found.items() if each is not None}
 
 

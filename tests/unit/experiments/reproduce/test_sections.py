@@ -301,7 +301,7 @@ def test_a4_is_judged_by_the_long_series(tmp_path):
     ],
 )
 def test_simpler_methods(tmp_path, monkeypatch, broken, changed):
-    monkeypatch.setattr(beyond, "river_version", lambda: None)
+    monkeypatch.setattr(beyond, "rivals", dict)
 
     def rule(task):
         name = task.name if isinstance(task, Curves) else "pooled"
@@ -310,4 +310,9 @@ def test_simpler_methods(tmp_path, monkeypatch, broken, changed):
     made = beyond.section(MadeUp(tmp_path, rule))
     found = verdicts(made)
     assert [claim for claim, verdict in found.items() if verdict == FAILS] == broken
+    assert "domkl[lightgbm]" in made.text[-2]
     assert "domkl[river]" in made.text[-1]
+    rows = {row[0]: row[1:] for row in made.tables[0].rows}
+    is_series = [column == "traffic" for column in made.tables[0].columns[1:]]
+    assert [cell != "–" for cell in rows["seasonal-naive"]] == is_series
+    assert "–" not in rows["linear-rls pooled"]
