@@ -57,14 +57,6 @@ def errors(made):
     return squares.mean(axis=(1, 2)), squares[:, 100:].mean(axis=(1, 2))
 
 
-def pooled(X, y):
-    X, y = X.reshape(-1, 1, X.shape[2]), y.reshape(-1, 1)
-    bank, graph = domkl.gaussian_bank([1.0]), domkl.Graph.empty(1)
-    features = domkl.RandomFeatures.draw(bank, X.shape[2], 1, seed=0)
-    made = domkl.simulate(domkl.LinearRLS(), X, y, graph, features, cv="off")
-    return 100 * made.squared_errors.mean()
-
-
 def coverage(X, y, n_trials):
     """Share of labels within 1.96 deviations, after 50 rounds."""
     made = run(domkl.DOMKRLS(), X, y, n_trials, cv="off", deviation=True)
@@ -78,6 +70,7 @@ def compare(name, n_trials):
     alone = run(domkl.Alone(domkl.DOMKRLS()), X, y, n_trials)
     server = run(domkl.COMKL(), X, y, n_trials, cv="off")
     linear = run(domkl.LinearRLS(), X, y, 1, cv="off")
+    pooled = run(domkl.PooledLinearRLS(), X, y, 1, cv="off")
     last = run(domkl.LastValue(0 if name in LONG else None), X, y, 1, cv="off")
     (mse, late), (by_itself, _) = errors(ours), errors(alone)
     better = min(errors(linear)[1].mean(), errors(last)[1].mean())
@@ -94,7 +87,7 @@ def compare(name, n_trials):
         "DOMKL CV": 100 * first.cv[:, -1].mean(),
         "COMKL": errors(server)[0].mean(),
         "linear alone": errors(linear)[0].mean(),
-        "linear pooled": pooled(X, y),
+        "linear pooled": errors(pooled)[0].mean(),
         "last value": errors(last)[0].mean(),
         "after 100": late.mean(),
         "/ better of two": late.mean() / better,

@@ -29,7 +29,16 @@ THIRD_PARTY = {
     "data": {"numpy", "platformdirs"},
     "graphs": {"numpy", "scipy", "pymetis"},
     "sim": {"numpy", "scipy", "numba", "llvmlite", "mpi4py"},
-    "experiments": {"numpy", "matplotlib", "jinja2", "river", "joblib", "distributed", "pyarrow"},
+    "experiments": {
+        "numpy",
+        "matplotlib",
+        "jinja2",
+        "river",
+        "lightgbm",
+        "joblib",
+        "distributed",
+        "pyarrow",
+    },
     "estimators": {"numpy", "scipy", "pandas", "river", "sklearn"},
     "cli": {"numpy", "tqdm"},
     "mesh": {

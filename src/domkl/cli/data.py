@@ -16,11 +16,12 @@ from domkl.errors import DataError, ParameterError
 if TYPE_CHECKING:
     from domkl.data.cache import Fetched
 
-SUMMARY = "list, show, verify and fetch the data sets of the paper"
+SUMMARY = "list, show, verify and fetch data sets"
 DESCRIPTION = """\
-The data sets of the paper. Traffic and temperature ship with domkl. The files of the others are
-looked for in --data-dir or, without it, in the folder named by DOMKL_DATA, and then in the user's
-cache, which `domkl data fetch` fills from the UCI repository.
+The data sets of the paper, and beijing-air with a stream for each of its stations. Traffic and
+temperature ship with domkl. The files of the others are looked for in --data-dir or, without it,
+in the folder named by DOMKL_DATA, and then in the user's cache, which `domkl data fetch` fills from
+the UCI repository.
 """
 _ABOUT = {
     "list": (
@@ -89,6 +90,7 @@ def _list(args: argparse.Namespace) -> int:
     for name, data in DATASETS.items():
         path = None if data.is_shipped else locate(data, args.data_dir)
         state = "shipped" if data.is_shipped else "missing" if path is None else "found"
+        path = path.parent if path is not None and data.stations else path
         rows.append({
             "name": name, "task": data.task, "rows": _edition_of(data, path).rows,
             "rows_of_paper": data.paper_rows, "inputs": data.n_inputs, "target": data.target,
@@ -100,7 +102,7 @@ def _list(args: argparse.Namespace) -> int:
     print(f"{'set':13}{'task':13}{'rows':>7}{'paper':>7}{'inputs':>8}  {'target':15} file")
     for row in rows:
         print(
-            f"{row['name']:13}{row['task']:13}{row['rows']:7}{row['rows_of_paper']:7}"
+            f"{row['name']:13}{row['task']:13}{row['rows']:7}{row['rows_of_paper'] or '-':>7}"
             f"{row['inputs']:8}  {row['target']:15} {row['path'] or row['state']}"
         )
     return 0
@@ -132,10 +134,14 @@ def _lines(data: DataSet) -> Iterator[tuple[str, Any]]:
     yield from {
         "name": data.name, "title": data.title, "task": data.task,
         "target": " or ".join(data.targets), "inputs": data.n_inputs,
-        "rows": f"the paper: {data.paper_rows}; usable: {data.usable}",
+        "rows": f"the paper: {data.paper_rows or 'none'}; usable: {data.usable}",
         "UCI": f"{origin.uci_name}, {origin.page}, doi {origin.doi}", "archive": origin.archive,
         "licence": origin.licence, "citation": origin.citation,
     }.items()  # fmt: skip
+    if data.stations:
+        yield "learners", f"{len(data.stations)}, a station each; degrees north and east:"
+        for name, latitude, longitude in data.stations:
+            yield "", f"{name}: {latitude:.3f}, {longitude:.3f}"
     for edition in data.editions:
         yield "", ""
         header = "with a header" if edition.has_header else "without a header"
@@ -178,12 +184,20 @@ def _verdicts(data: DataSet, args: argparse.Namespace) -> list[dict[str, Any]]:
         except DataError as error:
             row |= {"state": "failed", "found": str(error)}
         rows.append(row)
+    if (
+        rows
+        and data.stations
+        and len({Path(row["path"]).name for row in rows}) < len(data.editions)
+    ):
+        rows.append(_absent(data, is_wanted=True))
     return rows
 
 
 def _absent(data: DataSet, is_wanted: bool) -> dict[str, Any]:
     state = "failed" if is_wanted else "missing"
-    found = f"no file; domkl data fetch {data.name} brings it"
+    found = (
+        f"{'not all files' if data.stations else 'no file'}; domkl data fetch {data.name} brings it"
+    )
     return {"name": data.name, "path": None, "state": state, "found": found}
 
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
     from domkl.data.sets import Prepared
     from domkl.experiments.compare import Outcome, Progress, Setting
+    from domkl.experiments.data import DataOptions
 
 SUMMARY = "run algorithms on a stream of samples and compare them"
 DESCRIPTION = """\
 Run the algorithms of the paper, domkrls, three baselines and algorithms of your own on a network
-of learners, with a data set of the paper or with your own data.
+of learners, with a data set of the catalog or with your own data.
 
 Without options: the paper's Traffic series, AR(5), ten learners, connection probability 0.25, all
 algorithms, 20 trials. Prints a table of the final MSE and CV (means over trials, in the scaled
@@ -29,6 +30,7 @@ units), and writes the curves as PNG and CSV and the results as JSON.
 
   domkl simulate
   domkl simulate --data temperature --algorithm domkl --algorithm last-value
+  domkl simulate --data beijing-air --horizon 6 --trials 1 --algorithm domkrls
   domkl simulate --csv table.csv --target price
   domkl simulate --csv log.csv --series load --lags 24 --learners 4
   domkl simulate --algorithm my_file:MyAlgorithm --algorithm domkl
@@ -40,19 +42,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_data_arguments(parser)
     network = parser.add_argument_group("network and trials")
     network.add_argument(
-        "--learners", metavar="K", type=int, default=10, help="number of learners (default: 10)"
+        "--learners",
+        metavar="K",
+        type=int,
+        help="number of learners (default: 10; a set of stations has its own)",
     )
     network.add_argument(
         "--connect",
         metavar="A",
         type=float,
-        default=0.25,
-        help="probability of an edge between two learners (default: 0.25)",
+        help="probability of an edge between two learners (default: 0.25; stations are joined with"
+        " the three nearest)",
     )
     network.add_argument(
         "--partition",
         choices=PARTITIONS,
-        default="interleaved",
         help="how samples are dealt to learners (default: interleaved)",
     )
     network.add_argument(
@@ -109,7 +113,7 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         "--data",
         metavar="NAME",
         choices=tuple(DATASETS),
-        help=f"a data set of the paper: {', '.join(DATASETS)} (default: traffic)",
+        help=f"a data set of the catalog: {', '.join(DATASETS)} (default: traffic)",
     )
     data.add_argument(
         "--data-dir",
@@ -151,9 +155,8 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
     data.add_argument(
         "--scale",
         choices=SCALES,
-        default="minmax",
         help="minmax: (v - min)/(max - min); authors: as the authors did, mostly (v - min)/max;"
-        " declared: by declared ranges; none: not at all (default: minmax)",
+        " declared: by declared ranges; none: not at all (default: minmax; stations: declared)",
     )
     data.add_argument(
         "--ranges",
@@ -167,18 +170,19 @@ def run(args: argparse.Namespace) -> int:
     """Run the comparison."""
     import numpy as np
 
-    from domkl.data.streams import deal
     from domkl.experiments import report
     from domkl.experiments.compare import compare, compile_for, draw_graphs, suited_to
+    from domkl.experiments.data import dealt, read_data
 
-    setting, chosen = _setting(args), _algorithms(args)
-    data = _read_data(args)
+    options = _data_options(args)
+    setting, chosen = _setting(args, options), _algorithms(args)
+    data = read_data(options)
     algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
-    X, y = deal(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
+    X, y = dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
     title = _title(data, setting, y.shape[0])
     with outbox(out_folder(args)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {data.note}", file=sys.stderr)
-        graphs = draw_graphs(setting)
+        graphs = draw_graphs(setting, data.places)
         with note_after(1.0, "compiling; this takes up to a minute, once"):
             compile_for(algorithms, X, y, setting)
         with Bar(args.interrupts) as bar:
@@ -197,23 +201,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read_data(args: argparse.Namespace) -> "Prepared":
-    """Read the data that the options name, and scale them."""
+def _data_options(args: argparse.Namespace) -> "DataOptions":
     from dataclasses import fields
 
-    from domkl.experiments.data import DataOptions, read_data
+    from domkl.experiments.data import DataOptions
 
     given = {field.name: getattr(args, field.name) for field in fields(DataOptions)}
-    return read_data(DataOptions(**given | {"drop": tuple(args.drop)}))
+    return DataOptions(**given | {"drop": tuple(args.drop)})
 
 
-def _setting(args: argparse.Namespace) -> "Setting":
+def _setting(args: argparse.Namespace, options: "DataOptions") -> "Setting":
     from domkl.experiments.compare import FIGURE_1_BANDWIDTHS, Setting
+    from domkl.experiments.data import learners_of
 
     is_given = args.bandwidth is not None
+    connect = args.connect if options.n_stations or args.connect is not None else 0.25
     return Setting(
-        n_learners=args.learners,
-        connection=args.connect,
+        n_learners=learners_of(options, args.learners),
+        connection=connect,
         n_trials=args.trials,
         n_frequencies=args.frequencies,
         bandwidths=(args.bandwidth,) if is_given else FIGURE_1_BANDWIDTHS,
@@ -247,7 +252,8 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
 
 
 def _title(data: "Prepared", setting: "Setting", n_rounds: int) -> str:
-    kind = f"AR({data.X.shape[1]})" if data.is_series else f"{data.X.shape[1]} inputs"
+    n_inputs = data.X.shape[-1]
+    kind = f"AR({n_inputs})" if data.is_series else f"{n_inputs} inputs"
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
     sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
     return f"{data.name}: {kind}, {sizes}"

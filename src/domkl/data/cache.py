@@ -1,7 +1,8 @@
 """The files of data sets: where they are found, whether they are sound, and how they are fetched.
 
 A file is looked for in the folder that the caller names (or in the folder that the environment
-variable ``DOMKL_DATA`` names), then in the user's cache. `fetch` fills the cache.
+variable ``DOMKL_DATA`` names), then in the user's cache. `fetch` fills the cache. A set of stations
+has a file for each of them: all or none. They may stand in a folder with the name of the set.
 
 Invariants:
 
@@ -16,11 +17,13 @@ Invariants:
 import fcntl
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,8 +67,19 @@ def cache_folder() -> Path:
 
 
 def locate(data: DataSet, data_dir: str | Path | None = None) -> Path | None:
-    """Path of the data set's first file, if there is one."""
-    return next(candidates(data, data_dir), None)
+    """Path of the data set's first file, if there is one; of stations, if all are there."""
+    paths = list(candidates(data, data_dir))
+    if data.stations and len(_by_file(paths)) < len(data.editions):
+        return None
+    return paths[0] if paths else None
+
+
+def _by_file(paths: Iterable[Path]) -> dict[str, Path]:
+    """The first path of each file, by the name that it has unpacked."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        found.setdefault(path.name.removesuffix(".gz"), path)
+    return found
 
 
 def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Path]:
@@ -73,9 +87,10 @@ def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Pa
     for folder, why in _folders(data_dir):
         if why != "the cache":
             _check_folder(folder, why)
-        for edition in data.editions:
+        own = (folder / data.name,) if data.stations else ()
+        for place, edition in itertools.product((folder, *own), data.editions):
             for name in (edition.file, f"{edition.file}.gz"):
-                path = folder / name
+                path = place / name
                 if _exists(path):
                     yield path
 
@@ -83,9 +98,12 @@ def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Pa
 def not_found(data: DataSet, data_dir: str | Path | None) -> str:
     """Say where a file was looked for, and how to get it."""
     names = ", ".join(edition.file for edition in data.editions)
+    if data.stations:
+        names = f"{len(data.editions)} files such as {data.editions[0].file}"
     places = "; ".join(f"{folder} ({why})" for folder, why in _folders(data_dir))
+    what = "not all files" if data.stations else "no file"
     return (
-        f"no file of the data set {data.name} ({names}; plain or .gz) in {places};"
+        f"{what} of the data set {data.name} ({names}; plain or .gz) in {places};"
         f" run domkl data fetch {data.name}, or set DOMKL_DATA to the folder that has it"
     )
 
@@ -98,6 +116,18 @@ def read(data: DataSet, data_dir: str | Path | None = None) -> Found:
     if path is None:
         raise DataError(not_found(data, data_dir))
     return read_path(data, path)
+
+
+def read_stations(data: DataSet, data_dir: str | Path | None = None) -> list[Found]:
+    """Read the file of each station, in the order of the catalog, and check its checksum."""
+    paths = _by_file(candidates(data, data_dir))
+    if len(paths) < len(data.editions):
+        raise DataError(not_found(data, data_dir))
+    found = [read_path(data, paths[edition.file]) for edition in data.editions]
+    for each, edition in zip(found, data.editions, strict=True):
+        if each.edition.name != edition.name:
+            raise DataError(f"{each.place} must be of {edition.name}, got {each.edition.name}")
+    return found
 
 
 def read_path(data: DataSet, path: Path) -> Found:
@@ -234,6 +264,13 @@ def fetch(
 
 def cached(data: DataSet) -> Fetched | None:
     """The data set's file in the cache, if it still has the checksum that it was fetched with."""
+    found = list(_all_cached(data))
+    if not data.stations:
+        return next(iter(found), None)
+    return _together(data, found) if len(found) == len(data.editions) else None
+
+
+def _all_cached(data: DataSet) -> Iterator[Fetched]:
     folder = cache_folder()
     for name, facts in read_manifest(folder).items():
         path = folder / name
@@ -244,12 +281,38 @@ def cached(data: DataSet) -> Fetched | None:
                     str(facts.get(key)) for key in ("edition", "sha256", "origin")
                 )
                 checked = [str(each) for each in facts.get("checked", ())]
-                return Fetched(data.name, edition, path, sha256, len(content), origin, checked)
-    return None
+                yield Fetched(data.name, edition, path, sha256, len(content), origin, checked)
+
+
+def _together(data: DataSet, fetched: list[Fetched]) -> Fetched:
+    """The files of a set of stations as one."""
+    first, n = fetched[0], len(fetched)
+    return Fetched(
+        data.name,
+        f"{n} stations",
+        first.path.parent,
+        digest("".join(each.sha256 for each in fetched).encode()),
+        sum(each.size for each in fetched),
+        first.origin,
+        [f"{n} files", *dict.fromkeys(said for each in fetched for said in each.checked)],
+    )
 
 
 def _add(folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None = None) -> Fetched:
-    """Unpack the table, check it, and write it into the cache."""
+    """Unpack the table or those of all stations, check them, and write them into the cache."""
+    wanted = [replace(data, editions=(each,)) for each in data.editions]
+    made = [
+        _sound(folder, each, raw, name, origin) for each in (wanted if data.stations else [data])
+    ]
+    for fetched, content in made:
+        _write(folder, fetched, content)
+    return _together(data, [fetched for fetched, _ in made]) if data.stations else made[0][0]
+
+
+def _sound(
+    folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None
+) -> tuple[Fetched, bytes]:
+    """Unpack a table and check it."""
     found = find_table(raw, name, data)
     where = f"{found.name} of {name}" if found.name != name else name
     checked = check_content(found.content, data, found.edition, where)
@@ -259,8 +322,7 @@ def _add(folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None 
     fetched = Fetched(
         data.name, found.edition.name, path, sha256, len(found.content), origin or name, checked
     )
-    _write(folder, fetched, found.content)
-    return fetched
+    return fetched, found.content
 
 
 def _compared_with_catalog(edition: Edition, sha256: str) -> str:

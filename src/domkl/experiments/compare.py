@@ -13,11 +13,14 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
 from domkl.data.sets import Prepared
+from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
 from domkl.metrics.intervals import Interval, interval
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Ints, Real
 
+#: neighbors of a station
+N_NEAREST = 3
 #: σ² of the single-kernel algorithms in the paper's Figure 1, each in half of the trials
 FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
 
@@ -27,7 +30,7 @@ class Setting:
     """The settings that all algorithms of a comparison share."""
 
     n_learners: int = 10
-    connection: float = 0.25
+    connection: float | None = 0.25  # None: the graph is given by the data
     n_trials: int = 20
     n_frequencies: int = 50
     bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
@@ -37,7 +40,8 @@ class Setting:
 
     def __post_init__(self) -> None:
         checks.whole("learners", self.n_learners, 1)
-        checks.fraction("connect", self.connection)
+        if self.connection is not None:
+            checks.fraction("connect", self.connection)
         checks.whole("trials", self.n_trials, 1)
         checks.whole("frequencies", self.n_frequencies, 1)
         checks.whole("seed", self.seed, 0)
@@ -100,15 +104,20 @@ def cost_of(algorithm: Algorithm, n_samples: int, n_inputs: int, n_learners: int
 def suited_to(data: Prepared, algorithm: Algorithm) -> Algorithm:
     """Set what an algorithm must know of the data, unless the user has set it.
 
-    In a time series, the first input is the newest lag.
+    In a time series, and in the streams of stations, the first input is the newest value.
     """
-    if data.is_series and algorithm.parameters().get("newest_lag", 0) is None:
-        return algorithm.replaced(newest_lag=0)
+    newest = data.newest_lag
+    if newest is not None and algorithm.parameters().get("newest_lag", 0) is None:
+        return algorithm.replaced(newest_lag=newest)
     return algorithm
 
 
-def draw_graphs(setting: Setting) -> list[Graph]:
-    """Draw a connected random graph for each trial."""
+def draw_graphs(setting: Setting, places: Floats | None = None) -> list[Graph]:
+    """Draw a connected random graph for each trial; without a probability, join near places."""
+    if setting.connection is None:
+        if places is None:
+            raise ParameterError("connect must be a number for learners without places, got None")
+        return [Graph.nearest(places, N_NEAREST)] * setting.n_trials
     seeds = (rng.child(setting.seed, "graph", b) for b in range(setting.n_trials))
     return [Graph.random(setting.n_learners, setting.connection, seed=seed) for seed in seeds]
 

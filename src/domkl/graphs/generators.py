@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from domkl import checks
 from domkl.errors import GraphError, ParameterError
 from domkl.rng import generator
-from domkl.typing import Ints, Seed
+from domkl.typing import Floats, Ints, Seed
 
 Bools = NDArray[np.bool_]
 
@@ -96,6 +96,29 @@ def sparse_edges(n_learners: int, mean_degree: float, seed: Seed) -> Ints:
         more = rng.integers(0, n_pairs, n_edges - len(drawn))
         drawn = distinct(np.concatenate([drawn, more]))
     return pair_of(drawn)
+
+
+def nearest_edges(points: Floats, n_neighbors: int) -> Ints:
+    """Pairs of each point and its nearest ones, and the shortest edges that join what is apart."""
+    n_points = len(points)
+    n_neighbors = checks.whole("n_neighbors", n_neighbors, 1)
+    if n_neighbors >= n_points:
+        raise ParameterError(
+            f"n_neighbors must be below the {n_points} learners, got {n_neighbors}"
+        )
+    distance = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
+    np.fill_diagonal(distance, np.inf)
+    nearest = np.argsort(distance, axis=1, kind="stable")[:, :n_neighbors]
+    edges = np.column_stack([np.repeat(np.arange(n_points), n_neighbors), nearest.ravel()])
+    component = np.arange(n_points)
+    for a, b in edges:
+        component[component == component[b]] = component[a]
+    while len(np.unique(component)) > 1:
+        apart = np.where(component[:, None] != component, distance, np.inf)
+        a, b = np.unravel_index(apart.argmin(), apart.shape)
+        edges = np.concatenate([edges, [[a, b]]])
+        component[component == component[b]] = component[a]
+    return edges
 
 
 def bridges(component: Ints, seed: Seed) -> Ints:

@@ -20,7 +20,8 @@ class Graph:
     """An undirected network of learners 0..K−1, without self-loops.
 
     Make one with `random`, `sparse`, `random_regular`, `small_world`, `scale_free`, `ring`, `path`,
-    `star`, `grid`, `tree`, `complete`, `empty`, `from_edges`, `from_networkx` or `from_file`.
+    `star`, `grid`, `tree`, `complete`, `nearest`, `empty`, `from_edges`, `from_networkx` or
+    `from_file`.
 
     Examples
     --------
@@ -124,6 +125,22 @@ class Graph:
         learners. The graph is always connected, and its mean degree is about 2·links.
         """
         return cls.from_edges(n_learners, generators.scale_free_edges(n_learners, links, seed))
+
+    @classmethod
+    def nearest(cls, places: ArrayLike, n_neighbors: int) -> Self:
+        """Join each learner with the ``n_neighbors`` nearest to its place, and make it connected.
+
+        Two learners are joined if either is among the nearest of the other. Components that are
+        left are joined by the shortest edges between them. ``places`` is (K, 2), or of any other
+        number of coordinates.
+
+        Examples
+        --------
+        >>> Graph.nearest([[0.0], [1.0], [3.0], [10.0], [11.0]], 1).edges.tolist()
+        [[0, 1], [1, 2], [2, 3], [3, 4]]
+        """
+        points = checks.samples("places", places, "K c")
+        return cls.from_edges(len(points), generators.nearest_edges(points, n_neighbors))
 
     @classmethod
     def _drawn(

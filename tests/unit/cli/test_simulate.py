@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from domkl.algorithms.registry import ALGORITHMS
-from domkl.cli.main import main, parser
+from domkl.cli.main import main
 
 PNG = b"\x89PNG\r\n\x1a\n"
 SMALL = ["--trials", "2", "--learners", "3", "--frequencies", "4", "--connect", "0.9"]
@@ -119,10 +119,12 @@ def test_parameters_reach_their_algorithms(here, capsys):
     assert found["dokl"]["bandwidths"] == [2]
 
 
-def test_the_defaults_are_the_papers(here):
+def test_the_defaults_are_the_papers(here, capsys):
     """(43) divided by M where eq. (5) asks for it; K, α_c, s and the trials of the main job."""
-    args = parser().parse_args(["simulate"])
-    assert (args.learners, args.connect, args.trials, args.frequencies) == (10, 0.25, 20, 50)
+    assert main(["simulate", "--algorithm", "last-value", "--json"]) == 0
+    (made,) = json.loads(capsys.readouterr().out)["results"]
+    names = ("learners", "connect", "trials", "frequencies")
+    assert [made[name] for name in names] == [10, 0.25, 20, 50]
     domkl_ = ALGORITHMS["domkl"].make()
     assert (domkl_.rho, domkl_.eta_l, domkl_.eta_g) == (100 / 50, 10 / 50, 10)
 

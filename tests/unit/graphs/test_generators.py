@@ -98,3 +98,29 @@ def test_distinct_is_unique():
     keys = np.random.default_rng(0).integers(0, 50, 200)
     np.testing.assert_array_equal(distinct(keys), np.unique(keys))
     assert len(distinct(keys[:0])) == 0
+
+
+def test_the_nearest_are_joined_and_what_is_apart_by_the_shortest_edges():
+    places = np.random.default_rng(0).random((9, 2))
+    places[5:] += 10
+    graph = domkl.Graph.nearest(places, 2)
+    distance = np.linalg.norm(places[:, None] - places, axis=2)
+    for k in range(9):
+        assert set(np.argsort(distance[k])[1:3]) <= set(graph.neighbors(k).tolist())
+    bridge = [(a, b) for a, b in graph.edges.tolist() if a < 5 <= b]
+    between = distance[:5, 5:]
+    assert bridge == [(int(between.argmin() // 4), 5 + int(between.argmin() % 4))]
+    assert graph.is_connected
+
+
+@pytest.mark.parametrize(
+    ("places", "n_neighbors", "error", "message"),
+    [
+        (np.zeros((3, 2)), 3, domkl.ParameterError, "n_neighbors must be below the 3 learners"),
+        (np.zeros((3, 2)), 0, domkl.ParameterError, "n_neighbors must be an integer >= 1, got 0"),
+        ([[0.0], [np.nan]], 1, domkl.DataError, "places must be finite"),
+    ],
+)
+def test_wrong_places(places, n_neighbors, error, message):
+    with pytest.raises(error, match=message):
+        domkl.Graph.nearest(places, n_neighbors)

@@ -4,8 +4,12 @@ from collections.abc import Callable
 from math import isqrt
 from typing import Any, NamedTuple
 
+from domkl.experiments.compare import N_NEAREST
 from domkl.graphs.graph import Graph
-from domkl.typing import Seed
+from domkl.typing import Floats, Seed
+
+#: the kind whose graphs depend on where the learners stand; its maker gets their places, too
+NEAREST = "nearest"
 
 
 class Kind(NamedTuple):
@@ -40,6 +44,10 @@ def _scale_free(n_learners: int, seed: Seed, links: int) -> Graph:
     return Graph.scale_free(n_learners, links, seed=seed)
 
 
+def _nearest(n_learners: int, seed: Seed, neighbors: int, places: Floats) -> Graph:
+    return Graph.nearest(places, neighbors)
+
+
 def _grid(n_learners: int, seed: Seed) -> Graph:
     """The rectangle that is nearest to a square."""
     n_rows = next(n for n in range(isqrt(n_learners), 0, -1) if n_learners % n == 0)
@@ -59,4 +67,5 @@ KINDS: dict[str, Kind] = {
     "star": fixed(Graph.star),
     "complete": fixed(Graph.complete),
     "empty": fixed(Graph.empty),
+    NEAREST: Kind({"neighbors": N_NEAREST}, _nearest),
 }

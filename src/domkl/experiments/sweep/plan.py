@@ -8,11 +8,13 @@ from typing import Any
 from domkl.algorithms.base import Algorithm
 from domkl.errors import DataError, ParameterError
 from domkl.experiments.compare import cost_of, suited_to
-from domkl.experiments.data import read_data
+from domkl.experiments.data import learners_of, read_data
 from domkl.experiments.store import digest_of
+from domkl.experiments.sweep.networks import KINDS, NEAREST
 from domkl.experiments.sweep.spec import Data, Method, Network, Spec, at, is_plain
 from domkl.experiments.sweep.unit import Cell, Unit, unit_code
 from domkl.sim.inputs import as_trials, check_algorithm
+from domkl.typing import Floats
 
 #: microseconds that a unit should take on one core: much longer than it takes to send a unit, and
 #: short enough that all workers end at about the same time
@@ -60,25 +62,38 @@ def _cells(spec: Spec) -> Iterator[tuple[Data, Method, Cell]]:
     for data in spec.data:
         with at(f"data {data.label}"):
             read = read_data(data.options)
-        samples, n_inputs = digest_of(read.X, read.y), read.X.shape[1]
-        for network, method in itertools.product(spec.networks, spec.methods):
-            n_rounds = _rounds(data, len(read.y), network)
+        samples, n_inputs = digest_of(read.X, read.y), read.X.shape[-1]
+        for given, method in itertools.product(spec.networks, spec.methods):
+            kind, n_learners, parameters = _network(data, given)
+            n_rounds = _rounds(data, read.y, n_learners)
             algorithm = suited_to(read, method.algorithm)
             for n_frequencies, dtype in itertools.product(spec.frequencies, spec.dtypes):
                 cell = Cell(
                     data.options, samples, n_rounds, n_inputs,
-                    network.kind, network.n_learners, network.parameters,
+                    kind, n_learners, parameters,
                     algorithm, method.bandwidth, n_frequencies, dtype, spec.seed,
                 )  # fmt: skip
                 yield data, method, cell
 
 
-def _rounds(data: Data, n_samples: int, network: Network) -> int:
-    n_rounds = n_samples // network.n_learners
+def _network(data: Data, given: Network) -> tuple[str, int, tuple[tuple[str, Any], ...]]:
+    """Kind, learners and parameters of a graph, with what the data decide."""
+    is_placed = data.options.n_stations is not None
+    with at(f"data {data.label}"):
+        n_learners = learners_of(data.options, given.n_learners)
+        if given.kind == NEAREST and not is_placed:
+            raise ParameterError(f"a graph of kind {NEAREST} needs a data set of stations")
+    if given.kind is not None:
+        return given.kind, n_learners, given.parameters
+    kind = NEAREST if is_placed else "random"
+    return kind, n_learners, tuple(KINDS[kind].defaults.items())
+
+
+def _rounds(data: Data, y: Floats, n_learners: int) -> int:
+    n_rounds = len(y) if y.ndim == 2 else len(y) // n_learners
     if n_rounds == 0:
         raise DataError(
-            f"{network.n_learners} learners need at least as many samples,"
-            f" {data.label} has {n_samples}"
+            f"{n_learners} learners need at least as many samples, {data.label} has {len(y)}"
         )
     return n_rounds if data.rounds is None else min(n_rounds, data.rounds)
 

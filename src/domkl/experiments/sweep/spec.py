@@ -45,10 +45,10 @@ class Data:
 
 @dataclass(frozen=True)
 class Network:
-    """One kind of graph."""
+    """One kind of graph; None where the file does not say and the data decide."""
 
-    kind: str
-    n_learners: int
+    kind: str | None
+    n_learners: int | None
     parameters: tuple[tuple[str, Any], ...]
 
 
@@ -183,7 +183,7 @@ def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
             checks.whole("rounds", rounds, 1)
         if "name" in given:
             checks.choice("name", given["name"], DATASETS)
-        checks.choice("partition", given.get("partition", "interleaved"), PARTITIONS)
+        checks.choice("partition", given.get("partition", PARTITIONS[0]), PARTITIONS)
         for key in given.keys() - {"rounds", "lags", "horizon"}:
             if not isinstance(given[key], str):
                 raise ParameterError(f"{key} must be a word in quotes, got {given[key]!r}")
@@ -196,13 +196,18 @@ def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
 
 
 def _networks(table: Mapping[str, Any]) -> Iterator[Network]:
-    kinds = _axis("kind", table.get("kind", "random"))
-    sizes = _axis("learners", table.get("learners", 10))
+    is_open = not table.keys() - {"learners"}  # a kind that the data decide
+    kinds = [None] if is_open else _axis("kind", table.get("kind", "random"))
+    sizes = _axis("learners", table["learners"]) if "learners" in table else [None]
     rest = {key: value for key, value in table.items() if key not in ("kind", "learners")}
     for kind, size in itertools.product(kinds, sizes):
+        if size is not None:
+            checks.whole("learners", size, 1)
+        if kind is None:
+            yield Network(None, size, ())
+            continue
         defaults = KINDS[checks.choice("kind", kind, KINDS)].defaults
         _known(f"a graph of kind {kind}", table, ("kind", "learners", *defaults))
-        checks.whole("learners", size, 1)
         for given in _combinations(rest):
             values = {key: _like(given.get(key, value), value) for key, value in defaults.items()}
             yield Network(kind, size, tuple(values.items()))

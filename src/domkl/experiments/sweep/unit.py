@@ -15,13 +15,15 @@ import numpy as np
 from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
-from domkl.data.streams import deal
+from domkl.data.catalog import find
+from domkl.data.stations import places_of
 from domkl.errors import DataError, WorkerError
 from domkl.experiments.compare import Setting, draw_features, is_diverged
-from domkl.experiments.data import DataOptions, read_data
+from domkl.experiments.data import DataOptions, dealt, read_data
 from domkl.experiments.store import Results, algorithm_digest, code_digest, digest_of, key_of
-from domkl.experiments.sweep.networks import KINDS
+from domkl.experiments.sweep.networks import KINDS, NEAREST
 from domkl.graphs.graph import Graph
+from domkl.options import PARTITIONS
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Real
 
@@ -48,7 +50,7 @@ class Cell:
         """What its results depend on, besides the code of domkl."""
         return {
             "samples": self.samples,
-            "partition": self.data.partition,
+            "partition": self.data.partition or PARTITIONS[0],
             "rounds": self.n_rounds,
             "kind": self.kind,
             "learners": self.n_learners,
@@ -63,7 +65,10 @@ class Cell:
     def graph(self, trial: int) -> Graph:
         """A trial's graph, which is the same for all algorithms and data."""
         seed = rng.child(self.seed, "graph", trial)
-        return KINDS[self.kind].make(self.n_learners, seed, **dict(self.network))
+        given = dict(self.network)
+        if self.kind == NEAREST:
+            given["places"] = places_of(find(str(self.data.data)).stations)
+        return KINDS[self.kind].make(self.n_learners, seed, **given)
 
     def features(self, trial: int) -> RandomFeatures:
         """A trial's features, which are the same for all algorithms with one dictionary."""
@@ -73,7 +78,7 @@ class Cell:
     def stream(self) -> tuple[Floats, Floats]:
         """X (T, K, d) and y (T, K)."""
         X, y = _samples(self.data, self.samples)
-        X, y = deal(X, y, self.n_learners, self.data.partition, seed=self.seed)
+        X, y = dealt(X, y, self.n_learners, self.data.partition, seed=self.seed)
         return X[: self.n_rounds], y[: self.n_rounds]
 
 
