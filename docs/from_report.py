@@ -2,8 +2,9 @@
 
 python docs/from_report.py domkl-out/reproduce-001
 
-A run of `all` becomes reproduce.md, one of `beyond` the table of which-learner.md; each with its
-JSON, so that tests/test_docs.py can hold the page to it.
+A run of `all` becomes reproduce.md, one of `beyond` the table of which-learner.md and the section
+"Beyond the paper" of reproduce.md; each with its JSON, so that tests/test_docs.py can hold the page
+to it.
 """
 
 import json
@@ -21,22 +22,44 @@ MARK = "<!-- from which-learner.json, by docs/from_report.py -->\n"
 def which_learner(document: dict[str, Any], page: str) -> str:
     """The page with the table of this run, and what it was run with."""
     table = document["sections"][0]["tables"][0]
-    versions = ", ".join(f"{name} {v}" for name, v in document["versions"].items())
-    how = f"{document['trials']} trials, seed {document['seed']}, {versions}."
+    how = f"{_how(document)}."
     figure = document["sections"][0]["figures"][0]
     shown = f"![{figure['caption']}](images/which-learner/{figure['id']}.png)"
     return f"{page[: page.index(MARK)]}{MARK}\n{table_markdown(table)}\n{how}\n\n{shown}\n"
 
 
+def _how(document: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {v}" for name, v in document["versions"].items())
+    return f"{document['trials']} trials, seed {document['seed']}, {versions}"
+
+
+def with_section(whole: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
+    """A run of all parts with the section of a later run, which says how it was made."""
+    (section,) = document["sections"]
+    made = f"Made later than the rest, by domkl {document['domkl']}: `{document['command']}`,"
+    later = {**section, "text": [f"{made} {_how(document)}.", *section["text"]]}
+    sections = [later if each["id"] == later["id"] else each for each in whole["sections"]]
+    seconds = {**whole["seconds"], **document["seconds"]}
+    return {**whole, "sections": sections, "seconds": seconds}
+
+
 def main(folder: Path) -> None:
-    """Write JSON, pictures and page."""
+    """Write the pages of a run."""
     document = json.loads((folder / "results.json").read_text())
-    name = {"all": "reproduce", "beyond": "which-learner"}[document["part"]]
+    if document["part"] == "beyond":
+        whole = json.loads((DOCS / "reproduce.json").read_text())
+        write(folder, with_section(whole, document), "reproduce")
+    write(folder, document, {"all": "reproduce", "beyond": "which-learner"}[document["part"]])
+
+
+def write(folder: Path, document: dict[str, Any], name: str) -> None:
+    """Write JSON, pictures and page; pictures that the run did not make stay."""
     pictures = DOCS / "images" / name
-    shutil.rmtree(pictures, ignore_errors=True)
-    pictures.mkdir(parents=True)
+    pictures.mkdir(parents=True, exist_ok=True)
     for figure in figures_of(document):
-        shutil.copy(folder / "figures" / f"{figure['id']}.png", pictures)
+        source = folder / "figures" / f"{figure['id']}.png"
+        if source.exists():
+            shutil.copy(source, pictures)
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     (DOCS / f"{name}.json").write_text(text + "\n")
     path = DOCS / f"{name}.md"
