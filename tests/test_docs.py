@@ -171,10 +171,25 @@ def test_the_reproduction_page_is_made_from_its_json():
     assert document["missing"] == {}
 
 
-def test_the_table_of_learners_is_made_from_its_json():
+def _from_report():
     spec = importlib.util.spec_from_file_location("from_report", ROOT / "docs/from_report.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_a_section_that_was_made_later_says_so():
+    whole = json.loads((ROOT / "docs/reproduce.json").read_text())
+    later = json.loads((ROOT / "docs/which-learner.json").read_text())
+    made = _from_report().with_section(whole, later)
+    assert [each["id"] for each in made["sections"]] == [each["id"] for each in whole["sections"]]
+    assert made["sections"][:-1] == whole["sections"][:-1]
+    assert made["sections"][-1]["text"][0].startswith("Made later than the rest, by domkl")
+    assert made["sections"][-1] == whole["sections"][-1]
+
+
+def test_the_table_of_learners_is_made_from_its_json():
+    module = _from_report()
     document = json.loads((ROOT / "docs/which-learner.json").read_text())
     page = (ROOT / "docs/which-learner.md").read_text()
     assert module.which_learner(document, page) == page
