@@ -5,8 +5,8 @@ they were made. On the machine that wrote them numbers are compared to the bit. 
 rounded in another order (vector registers are wider or narrower): there 1e-9 is enough, and 1e-5
 where the state is float32.
 
-DOMKRLS has another form since: from a state of 0.1 it takes the fits and their curvature, and begins
-its accounts anew. Of the wire only the version differs, and what a DOMKRLS learner says.
+DOMKRLS has another form since: from a state of 0.1 it takes the fits and their curvature, and
+begins its accounts anew. Of the wire only the version differs, and what a DOMKRLS learner says.
 """
 
 import asyncio
@@ -90,7 +90,9 @@ def samples(n, d=2, seed=0):
 
 X, Y = samples(90)
 LEARNERS = said("learners")
-PLAIN = [name for name in LEARNERS if not name.startswith(("sklearn", "river", "domkrls", "kernels"))]
+PLAIN = [
+    name for name in LEARNERS if not name.startswith(("sklearn", "river", "domkrls", "kernels"))
+]
 FIRST_FORM = {
     "domkrls-early": domkl.Learner,
     "domkrls-later": domkl.Learner,

@@ -853,10 +853,10 @@ def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float
     n_fits = first.sums.shape[1]
     kernels = [*range(n_fits - 1), n_fits - 2]
     rounds = np.asarray(found["rounds"], dtype=np.float64)
-    n = 2 * rounds
+    n: Floats = 2 * rounds
     for _ in range(20):
         n = 2 * rounds - np.log(np.maximum(n, 1.0)) + 0.2
-    n = np.round(np.where(rounds > 0, np.maximum(n, 1.0), 0.0))
+    n = np.where(rounds > 0, np.maximum(n.round(), 1.0), 0.0)
     count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in memories], axis=1)
     by_fit = count[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
     theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))

@@ -75,7 +75,12 @@ def test_a_frame_too_short_or_too_long_is_refused(frame, data):
 
 @pytest.mark.parametrize(
     ("at", "byte", "text"),
-    [(0, ord("x"), "version 2"), (2, 1, "of version 2, got b'dk', version 1"), (3, 0, "kind"), (3, 7, "kind")],
+    [
+        (0, ord("x"), "version 2"),
+        (2, 1, "of version 2, got b'dk', version 1"),
+        (3, 0, "kind"),
+        (3, 7, "kind"),
+    ],
 )
 def test_the_refusal_says_why(at, byte, text):
     written = bytearray(encode(HELLO))
