@@ -12,6 +12,7 @@ with their defaults; these take minutes.
 import argparse
 import time
 
+import first_form
 import numpy as np
 
 import domkl
@@ -22,8 +23,9 @@ HORIZONS = (1, 6, 24)
 DAY = 24
 TAKEN = ("river forest", "river neighbors", "lightgbm")
 OURS = {
-    "DOMKRLS": domkl.DOMKRLS(),
-    "DOMKRLS alone": domkl.Alone(domkl.DOMKRLS()),
+    "DOMKRLS": domkl.DOMKRLS(newest_lag=0),
+    "DOMKRLS alone": domkl.Alone(domkl.DOMKRLS(newest_lag=0)),
+    "DOMKRLS, first form": first_form.DOMKRLS(),
     "DOMKL": domkl.DOMKL(),
     "last value": domkl.LastValue(newest_lag=0),
     "seasonal naive, 24 h": domkl.SeasonalNaive(DAY),

@@ -1,4 +1,4 @@
-"""The least-squares family: DOMKRLS.
+"""DOMKRLS as it was in version 0.1, its first form, to hold the present one against.
 
 Least squares at each learner, the mean of all fits between neighbors, no rate to set. What a
 learner says is what a DOMKL learner says: θ and the accumulated losses of its kernels.
