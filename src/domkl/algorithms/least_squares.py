@@ -808,12 +808,12 @@ class DOMKRLS(CompiledAlgorithm):
             if not np.isfinite(values).all():
                 return f"{name} must be finite"
         counts, rounds = message["counts"][0], message["rounds"][0]
-        most = 1 / (1 - self.second_memory)
         for name in ("counts", "loss", "variance", "rounds"):
             if (message[name] < 0).any():
                 return f"{name} must not be negative, got {message[name].min():.3g}"
-        limits = (np.inf if self.forget == 1 else 1 / (1 - self.forget), most)
-        for n, limit in zip(counts, limits, strict=True):
+        for n, forget in zip(counts, (self.forget, self.second_memory), strict=True):
+            # a newcomer's label adds 1 to the mean that it took over, and the leak takes 1 % of it
+            limit = np.inf if forget == 1 else max(1 / (1 - forget), 1 / LEAK)
             if n > limit * (1 + SLACK):
                 return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
         regret, variance = message["regret"][0], message["variance"][0]
