@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import domkl
-from domkl.core.hedge import evidence_weights, hedge_weights, pass_messages
+from domkl.core import hedge as hedge_module
+from domkl.core.hedge import add_regrets, evidence_weights, hedge_weights, pass_messages
 
 LOSSES = arrays(np.float64, (3, 4), elements=st.floats(0, 1e6))
 
@@ -75,6 +76,100 @@ def test_fixed_share_keeps_that_share_of_the_prior(loss, scale, share):
     weights = evidence(loss, scale, prior, share)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0)
     assert (weights >= share * prior - 1e-15).all()
+
+
+def weigh(name, *given):
+    """Of one learner's experts."""
+    given = [each if np.isscalar(each) else np.array(each, dtype=float) for each in given]
+    weights = np.empty_like(given[0])
+    getattr(hedge_module, name)(weights, *given)
+    return weights
+
+
+@given(LOSSES, st.floats(0.1, 10), st.floats(0, 1))
+def test_evidence_of_one_learner_is_that_of_many(loss, scale, share):
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    together = evidence(loss, scale, prior, share)
+    for k in range(len(loss)):
+        alone = weigh("evidence", loss[k], scale, prior, share)
+        np.testing.assert_allclose(alone, together[k], rtol=1e-12, atol=1e-300)
+
+
+def test_a_loss_however_large_does_not_overflow():
+    found = weigh("evidence", [0.0, 1e300, 5e-324], 1e-300, [0.5, 0.25, 0.25], 0.0)
+    np.testing.assert_allclose(found, [2 / 3, 0.0, 1 / 3])
+
+
+def test_polynomial_weights_by_hand():
+    found = weigh("polynomial", [2.0, -1.0, 1.0], [4.0, 1.0, 1.0], [0.2, 0.3, 0.5])
+    np.testing.assert_allclose(found, [1 / 3, 0.0, 2 / 3])
+
+
+@pytest.mark.parametrize("regret", [[0.0, 0.0], [-1.0, 0.0], [-1.0, -2.0]])
+def test_without_positive_regret_there_is_the_prior(regret):
+    """Normalised: it need not be."""
+    found = weigh("polynomial", regret, [1.0, 0.0], [0.3, 0.9])
+    np.testing.assert_allclose(found, [0.25, 0.75])
+
+
+def test_an_expert_without_variance_has_no_weight():
+    found = weigh("polynomial", [1.0, 1.0], [0.0, 2.0], [0.5, 0.5])
+    np.testing.assert_array_equal(found, [0.0, 1.0])
+
+
+REGRETS = arrays(np.float64, 4, elements=st.floats(-1e3, 1e3))
+SPREADS = arrays(np.float64, 4, elements=st.floats(1e-3, 1e6))
+
+
+@given(REGRETS, SPREADS, st.sampled_from([1e-6, 1.0, 1e6]))
+def test_polynomial_weights_are_on_the_simplex_and_have_no_scale(regret, spread, factor):
+    """Losses in other units: regrets times c, their squares times c²."""
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    found = weigh("polynomial", regret, spread, prior)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1)
+    other = weigh("polynomial", factor * regret, factor**2 * spread, prior)
+    np.testing.assert_allclose(other, found, rtol=1e-9)
+
+
+def regrets(before, spread, f, y_hat, slope, keep):
+    out, out_spread = np.empty(len(f)), np.empty(len(f))
+    before, spread, f = (np.array(each, dtype=float) for each in (before, spread, f))
+    add_regrets(out, out_spread, before, spread, f, y_hat, slope, keep)
+    return out, out_spread
+
+
+def test_regrets_by_hand():
+    regret, spread = regrets([1.0, -2.0], [1.0, 4.0], [3.0, 1.0], 2.0, 0.5, 0.75)
+    np.testing.assert_allclose(regret, [0.75 - 0.5, -1.5 + 0.5])
+    np.testing.assert_allclose(spread, [0.75 + 0.25, 3.0 + 0.25])
+
+
+def test_regrets_may_be_written_where_they_were():
+    regret, spread = np.array([1.0, -2.0]), np.array([1.0, 4.0])
+    add_regrets(regret, spread, regret, spread, np.array([3.0, 1.0]), 2.0, 0.5, 0.75)
+    np.testing.assert_allclose(regret, [0.25, -1.0])
+    np.testing.assert_allclose(spread, [1.0, 3.25])
+
+
+@given(REGRETS, st.floats(-10, 10))
+def test_weighed_regrets_of_a_round_sum_to_0(f, slope):
+    """Towards a mixture's own experts: what some gain on it, the others lose."""
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    regret, _ = regrets(np.zeros(4), np.zeros(4), f, float(weights @ f), slope, 1.0)
+    assert weights @ regret == pytest.approx(0, abs=1e-9)
+
+
+def test_rounding_is_no_regret():
+    """Weights of 0.1, 0.2, … do not add up to 1 to the last digit."""
+    weights, f = np.full(10, 0.1), np.full(10, 0.7)
+    y_hat = sum(w * each for w, each in zip(weights, f, strict=True))
+    assert y_hat != 0.7
+    regret, spread = regrets(np.zeros(10), np.zeros(10), f, y_hat, 0.3, 1.0)
+    np.testing.assert_array_equal(regret, 0)
+    np.testing.assert_array_equal(spread, 0)
+    regret, _ = regrets(np.zeros(1), np.zeros(1), [0.7], 0.7 * (1 + 1e-9), 0.3, 1.0)
+    assert regret[0] > 0
 
 
 TREES = {

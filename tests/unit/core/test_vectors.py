@@ -56,6 +56,7 @@ def test_what_is_added_comes_on_top(rows):
         (vectors.added, (a,), A),
         (vectors.added_difference, (a, b), A - B),
         (vectors.added_share, (a, b, factor), 0.3 * (A - B)),
+        (vectors.added_scaled, (a, factor), 0.3 * A),
     ):
         out[:] = 9.0
         function(out, *arguments)
@@ -79,6 +80,29 @@ def test_a_step_of_biermans_update(rows):
     vectors.bierman_column(column, gain, factor, factor.dtype.type(2))
     near(column, A - 0.3 * B)
     near(gain, B + 2 * A)
+
+
+def test_a_tracked_sum_moves_as_n_times_the_fit_does(rows):
+    """S + n⁺φ⁺ − nφ, and then a share of the way to n⁺φ⁺."""
+    own, total, gain, _, out, step = rows
+    real = own.dtype.type
+    before = own.copy()
+    vectors.tracked_sum(own, out, total, gain, step, real(5), real(2), real(0.25))
+    after = A + 0.3 * C
+    near(own, after)
+    moved = B + 5 * after - 3 * before
+    near(out, moved + 0.25 * (5 * after - moved))
+
+
+def test_a_tracked_sum_of_one_learner_stays_n_times_its_fit(rows):
+    """However it moves, and whatever its memory; so θ = S/n is φ."""
+    own, _, gain, _, _, step = rows
+    real, n, total = own.dtype.type, 1.0, own.copy()
+    for _ in range(200):
+        after, out = 0.9 * n + 1, np.empty_like(total)
+        vectors.tracked_sum(own, out, total, gain, step, real(after), real(after - n), real(0.01))
+        n, total, gain = after, out, -gain
+    near(total / real(n), own)
 
 
 def test_lines_are_a_view():

@@ -1,0 +1,508 @@
+"""DOMKRLS: whose samples count, what a newcomer knows, what a message may say, old states."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import domkl
+from domkl.algorithms.least_squares import CLIP, first_weights
+
+K, D_IN = 5, 3
+BANK = (*domkl.gaussian_bank([0.1, 1.0, 10.0]), domkl.Linear())
+FEATURES = domkl.RandomFeatures.draw(BANK, D_IN, 6, seed=1)
+PLAIN = domkl.RandomFeatures.draw(BANK[:-1], D_IN, 6, seed=1)
+GRAPH = domkl.Graph.ring(K)
+PAIR = domkl.Graph.path(2)
+
+
+def stream(seed, n_rounds=60, n_learners=K):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n_rounds, n_learners, D_IN))
+    return X, np.sin(2 * X.sum(axis=-1)) + 0.1 * rng.normal(size=X.shape[:2])
+
+
+def simulate(X, y, algorithm=None, graph=GRAPH, features=FEATURES, **options):
+    return domkl.simulate(algorithm or domkl.DOMKRLS(), X, y, graph, features, **options)
+
+
+def inputs_of(x, features=FEATURES):
+    z = features(x)
+    return domkl.Inputs(np.ascontiguousarray(x), z, np.sum(z**2, axis=-1))
+
+
+def experts_of(algorithm, state, x, features=FEATURES):
+    """What θs and φs predict, (K, F) each, and the prediction before it is corrected, (K,)."""
+    n_fits = state.sums.shape[1]
+    notes = algorithm.predict(state, inputs_of(x, features)).notes
+    thetas, own = notes[:, :n_fits], notes[:, n_fits : 2 * n_fits]
+    return thetas, own, notes[:, 2 * n_fits + 5]
+
+
+def theta(state):
+    """θ = S/N of each fit."""
+    n_fits = state.sums.shape[1]
+    memory = [*(np.arange(n_fits - 2) % 2), 0, 1]
+    return state.sums / state.counts[:, memory, None]
+
+
+# the mean
+
+
+def test_who_has_no_samples_does_not_change_the_mean():
+    """Gossip with it halves S and N alike; it takes θ over, for its fits too."""
+    X, y = stream(0, n_learners=2)
+    taught = simulate(X, y, graph=domkl.Graph.empty(2)).state
+    fresh = domkl.DOMKRLS().init(sizes_of(FEATURES, 2))
+    rows = zip(taught, fresh, strict=True)
+    state = type(taught)(*(np.stack([one[0], other[1]]) for one, other in rows))
+    none = np.full((10, 2), np.nan)
+    after = simulate(X[:10], none, graph=PAIR, state=state).state
+    for k in range(2):
+        np.testing.assert_allclose(theta(after)[k], theta(taught)[0], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(after.counts[:, 0], 30)
+    np.testing.assert_allclose(after.own[1], theta(taught)[0], rtol=1e-12, atol=1e-13)
+
+
+def test_the_mean_of_one_and_of_who_has_no_samples_is_nearly_the_ones_fit():
+    """What the leak adds to S and N is a fit of some rounds ago: near as a function, not equal."""
+    X, y = stream(0, n_rounds=400, n_learners=2)
+    y[:, 1] = np.nan
+    state = simulate(X, y, graph=PAIR).state
+    x = np.random.default_rng(1).random((200, 1, D_IN)).repeat(2, axis=1)
+    for each in x:
+        thetas, own, _ = experts_of(domkl.DOMKRLS(), state, each)
+        assert np.abs(thetas - own[0]).max() < 0.1
+    np.testing.assert_array_equal(state.own_counts[1], [0, 0])
+
+
+def test_equal_counts_give_the_plain_mean():
+    """Two learners say the same each round: S is the mean of nφ but for the leak, which is even."""
+    X, y = stream(1, n_learners=2)
+    state = simulate(X, y, graph=PAIR).state
+    for k in range(2):
+        np.testing.assert_allclose(theta(state)[k], state.own.mean(axis=0), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(state.counts, state.own_counts)
+
+
+def test_fits_count_by_their_samples():
+    """One of two has missed some rounds; the leak, 1 % a label, is what is not exact."""
+    X, y = stream(2, n_rounds=60, n_learners=2)
+    y[:40, 1] = np.nan
+    state = simulate(X, y, graph=PAIR).state
+    n = state.own_counts[:, 0]
+    np.testing.assert_array_equal(n, [60, 20])
+    weighed = (n[:, None, None] * state.own[:, ::2]).sum(axis=0) / n.sum()  # of the first memory
+    plain = state.own[:, ::2].mean(axis=0)
+    gap = np.abs(theta(state)[0, ::2] - weighed).max()
+    assert gap < 0.3 * np.abs(plain - weighed).max()
+
+
+def test_counts_of_a_network_are_the_mean_count():
+    X, y = stream(3, n_rounds=500)
+    state = simulate(X, y).state
+    np.testing.assert_allclose(state.counts[:, 0], 500)
+    np.testing.assert_allclose(state.counts[:, 1], (1 - 0.99**500) / 0.01)
+
+
+def test_a_newcomer_predicts_as_its_neighbor_does():
+    """Before its first sample, θs, mixtures and even φs are what it heard."""
+    X, y = stream(4, n_rounds=150, n_learners=2)
+    y[:, 1] = np.nan
+    algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=PAIR).state
+    x = np.repeat(X[-1:, 0], 2, axis=0)
+    thetas, own, _ = experts_of(algorithm, state, x)
+    np.testing.assert_allclose(thetas[1], thetas[0], rtol=1e-9)
+    np.testing.assert_allclose(own[1], thetas[1], rtol=1e-9)
+    np.testing.assert_allclose(state.by_evidence[1], state.by_evidence[0], rtol=1e-9)
+    np.testing.assert_allclose(state.by_regret[1], state.by_regret[0], rtol=1e-6, atol=1e-12)
+    assert np.isfinite(algorithm.deviation(state, inputs_of(x))).all()
+
+
+def test_a_newcomer_does_well_at_once():
+    X, y = stream(5, n_rounds=300)
+    y[:200, 2] = np.nan
+    run = simulate(X, y)
+    squares = (run.predictions - y) ** 2
+    assert squares[200:220, 2].mean() < 2 * squares[200:220, [0, 1, 3, 4]].mean()
+
+
+def test_without_a_label_a_learner_keeps_what_is_its_own():
+    X, y = stream(6)
+    before = simulate(X[:50], y[:50]).state
+    y[50:, 1] = np.nan
+    after = simulate(X[50:], y[50:], state=before).state
+    own = set(before._fields) - {
+        "sums", "counts", "loss", "regret", "variance", "rounds", "nearby",
+        "by_evidence", "by_regret",
+    }  # fmt: skip
+    for name in sorted(own):
+        np.testing.assert_array_equal(
+            getattr(after, name)[1], getattr(before, name)[1], err_msg=name
+        )
+        if name not in ("prior", "lag", "is_linear", "turns", "odds"):
+            assert (getattr(after, name)[0] != getattr(before, name)[0]).any(), name
+
+
+def test_a_round_without_any_label_is_gossip_only():
+    X, y = stream(7)
+    before = simulate(X[:50], y[:50]).state
+    after = simulate(X[50:51], np.full((1, K), np.nan), state=before).state
+    for name in ("sums", "counts", "loss", "regret", "variance", "rounds"):
+        mean = getattr(before, name).mean(axis=0)
+        np.testing.assert_allclose(getattr(after, name).mean(axis=0), mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(after.nearby, 0)
+
+
+def test_an_idle_step_is_a_round_without_a_label():
+    X, y = stream(8)
+    algorithm, state = domkl.DOMKRLS(), simulate(X, y).state
+    net = domkl.Net(np.full(K, 2.0), np.ones(K), np.arange(K + 1) * 2)
+    inputs = inputs_of(X[-1])
+    prediction = algorithm.predict(state, inputs)
+    _, told = algorithm.local_step(state, inputs, np.full(K, np.nan), prediction, net)
+    _, idle = algorithm.idle_step(state, net)
+    for name, values in told._asdict().items():
+        np.testing.assert_array_equal(values, getattr(idle, name), err_msg=name)
+
+
+# fits, priors and horizons
+
+
+def test_own_fits_are_ridge_regressions():
+    X, y = stream(9, n_rounds=30, n_learners=1)
+    state = simulate(X, y, graph=domkl.Graph.empty(1)).state
+    for fit in (0, 2, 3):  # those that keep everything; a fit has its kernel's number
+        z = FEATURES(X[:, 0])[:, fit]
+        A = 1e-3 * np.eye(z.shape[1]) + z.T @ z
+        expected = np.linalg.solve(A, z.T @ y[:, 0])
+        np.testing.assert_allclose(state.own[0, fit], expected, rtol=1e-6, atol=1e-8)
+
+
+def test_both_fits_of_the_last_kernel_begin_with_its_ridge():
+    for features in (FEATURES, PLAIN, PLAIN.kernel(0)):
+        diagonal = domkl.DOMKRLS().init(sizes_of(features)).diagonal[0].max(axis=1)
+        assert diagonal[-1] == diagonal[-2] == pytest.approx(1e3)
+    two = domkl.RandomFeatures(PLAIN.frequencies[:2])
+    diagonal = domkl.DOMKRLS().init(sizes_of(two)).diagonal[0].max(axis=1)
+    np.testing.assert_allclose(diagonal, [1e3, 1e2, 1e2])
+
+
+def sizes_of(features, n_learners=1, dtype="float64"):
+    return domkl.Sizes(
+        n_learners,
+        features.n_kernels,
+        features.n_features,
+        features.n_inputs,
+        0,
+        dtype,
+        features.n_frequencies,
+        features.linear,
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_fits", "is_linear", "expected"),
+    [
+        (2, False, [0.7, 0.3]),
+        (3, True, [0.5, 0.35, 0.15]),
+        (3, False, [0.35, 0.35, 0.3]),
+        (5, True, [0.175, 0.15, 0.175, 0.35, 0.15]),  # memories 0, 1, 0 and 0, 1
+    ],
+)
+def test_priors_by_hand(n_fits, is_linear, expected):
+    np.testing.assert_allclose(first_weights(n_fits, is_linear), expected)
+
+
+def test_the_horizon_is_one_more_than_the_delay():
+    algorithm = domkl.DOMKRLS()
+    assert algorithm.delayed(0) == algorithm
+    assert algorithm.delayed(5).horizon == 6
+    assert domkl.DOMKRLS(horizon=2).delayed(5).horizon == 2
+    assert algorithm.delayed(5).second_memory == pytest.approx(1 - 0.01 / 6)
+    assert domkl.Alone(algorithm).delayed(5).algorithm.horizon == 6
+
+
+def test_with_a_lag_the_first_prediction_is_the_lag():
+    X, y = stream(10)
+    run = simulate(X, y, domkl.DOMKRLS(newest_lag=1))
+    np.testing.assert_allclose(run.predictions[0], X[0, :, 1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+def test_where_all_experts_agree_there_is_no_regret(delay):
+    """All are the lag until the first label is learned; weights stay the prior's."""
+    X, y = stream(11)
+    n = delay + 1
+    run = simulate(X[:n], y[:n], domkl.DOMKRLS(newest_lag=1), delay=delay)
+    state = run.state.state if delay else run.state
+    np.testing.assert_array_equal(state.regret, 0)
+    np.testing.assert_array_equal(state.own_regret, 0)
+    np.testing.assert_allclose(state.by_regret, state.prior)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"newest_lag": -1}, "newest_lag must be an integer >= 0, got -1"),
+        ({"horizon": 0}, "horizon must be an integer >= 1, got 0"),
+        ({"newest_lag": 0, "loss": domkl.Logistic()}, "newest_lag must be None for Logistic"),
+    ],
+)
+def test_bad_parameters_are_refused(given, message):
+    with pytest.raises(domkl.ParameterError, match=message):
+        domkl.DOMKRLS(**given)
+
+
+def test_a_lag_beyond_the_inputs_is_refused():
+    X, y = stream(12, n_rounds=2)
+    with pytest.raises(domkl.ParameterError, match="newest_lag must be below the 3 inputs, got 3"):
+        simulate(X, y, domkl.DOMKRLS(newest_lag=3))
+
+
+# the function
+
+
+@pytest.mark.parametrize("n_rounds", [0, 1, 2, 40])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["plain", "lag", "logistic", "newcomer"])
+def test_the_function_is_the_prediction_before_its_correction(name, dtype, n_rounds):
+    algorithm = {
+        "lag": domkl.DOMKRLS(newest_lag=2),
+        "logistic": domkl.DOMKRLS(loss=domkl.Logistic()),
+    }.get(name, domkl.DOMKRLS())
+    X, y = stream(13)
+    if name == "logistic":
+        y = np.where(y > 0.3, 1.0, -1.0)
+        y[:, 3] = 1.0
+    if name == "newcomer":
+        y[:, 2] = np.nan
+    state = algorithm.init(sizes_of(FEATURES, K, dtype))
+    if n_rounds:
+        state = simulate(X[:n_rounds], y[:n_rounds], algorithm, dtype=dtype).state
+    x = np.random.default_rng(14).normal(size=(K, D_IN))
+    inputs = domkl.Inputs(x, FEATURES(x, dtype), np.ones((K, 4)))
+    notes = algorithm.predict(state, inputs).notes
+    before = notes[:, 2 * state.sums.shape[1] + 5]  # experts, the three mixtures, then this
+    found = algorithm.function(state)
+    values = np.einsum("kp,kpd,kpd->k", found.weights, found.theta, inputs.z)
+    tolerance = 1e-9 if dtype == "float64" else 1e-4
+    np.testing.assert_allclose(values, before, rtol=tolerance, atol=tolerance)
+    assert found.weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_kernels_of_vanishing_weight_do_no_harm(dtype):
+    """A weight may be any number down to 5e-324, of which there is no inverse."""
+    X, y = stream(15)
+    algorithm, state = domkl.DOMKRLS(), simulate(X, y, dtype=dtype).state
+    for tiny in (1e-40, 1e-300, 1e-310, 5e-324, 0.0):
+        for name in ("by_evidence", "by_regret", "by_own"):
+            weights = getattr(state, name)
+            weights[:] = tiny
+            weights[:, 3] = 1.0
+        found = algorithm.function(state)
+        assert np.isfinite(found.theta).all()
+        assert np.abs(found.theta).max() < 1e3
+
+
+def test_neighbors_functions_are_their_means_with_our_weights():
+    X, y = stream(16)
+    algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=GRAPH).state
+    one = type(state)(*(values[:1] for values in state))
+    same = {name: np.repeat(getattr(state, name)[:1], 2, axis=0) for name in ("sums", "counts")}
+    same["rounds"] = np.ones(2)
+    found, ours = algorithm.neighbors(one, same), algorithm.function(one)
+    for k in range(2):
+        np.testing.assert_array_equal(found.theta[k], ours.theta[0])
+        np.testing.assert_array_equal(found.weights[k], ours.weights[0])
+
+
+# messages
+
+
+def messages(algorithm, X, y, features=FEATURES, dtype="float64"):
+    """All that learners on a ring say in a run, learner by learner."""
+    state = algorithm.init(sizes_of(features, K, dtype))
+    graph, ids = GRAPH, np.arange(K)
+    net = domkl.Net(np.full(K, 2.0), np.ones(K), graph.indptr)
+    for x, labels in zip(X, y, strict=True):
+        z = features(x, dtype)
+        inputs = domkl.Inputs(x, z, np.sum(z**2, axis=-1))
+        prediction = algorithm.predict(state, inputs)
+        state, told = algorithm.local_step(state, inputs, labels, prediction, net)
+        for k in ids:
+            yield {name: values[k : k + 1] for name, values in told._asdict().items()}
+        heard = {
+            name: sum(values[(ids + step) % K] for step in (-1, 0, 1)) / 3
+            for name, values in told._asdict().items()
+        }
+        heard["residual"] = sum(told.residual[(ids + step) % K] for step in (-1, 1))
+        heard["sums"] = heard["sums"].astype(dtype)
+        state = algorithm.merge(state, type(told)(**heard), net)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        domkl.DOMKRLS(),
+        domkl.DOMKRLS(forget=0.9),
+        domkl.DOMKRLS(newest_lag=0, horizon=24),
+        domkl.DOMKRLS(loss=domkl.Logistic()),
+    ],
+    ids=["plain", "forget", "lag", "logistic"],
+)
+def test_an_honest_run_is_never_refused(algorithm, dtype):
+    X, y = stream(17, n_rounds=400)
+    y[100:110] *= 1e3
+    if algorithm.loss == domkl.Logistic():
+        y = np.where(y > 0, 1.0, -1.0)
+    y[np.random.default_rng(18).random(y.shape) < 0.2] = np.nan
+    y[:50, 0] = np.nan
+    refused = {algorithm.refusal(said) for said in messages(algorithm, X, y, dtype=dtype)}
+    assert refused == {None}
+
+
+LIES = {
+    "loss": (("loss", -1e-9), "loss must not be negative"),
+    "variance": (("variance", -1e-9), "variance must not be negative"),
+    "counts": (("counts", -1e-9), "counts must not be negative"),
+    "rounds": (("rounds", -1.0), "rounds must not be negative"),
+    "memory": (("counts", 101.0), "counts must be at most 100 for this memory, got 101"),
+    "regret": (("regret", 1e9), "regret must be at most √"),
+    "blame": (("regret", -1e9), "regret must be at most √"),
+    "residual": (("residual", 5.1), "residual must be at most 5 in size, got 5.1"),
+    "opposite": (("residual", -5.1), "residual must be at most 5 in size, got -5.1"),
+    "sums": (("sums", 1e9), r"sums must be at most 1e\+06 times the counts"),
+}
+
+
+@pytest.mark.parametrize(("lie", "rule"), LIES.values(), ids=LIES.keys())
+def test_what_no_run_can_say_is_refused(lie, rule):
+    algorithm, (X, y) = domkl.DOMKRLS(), stream(19)
+    *_, said = messages(algorithm, X, y)
+    name, value = lie
+    said[name] = said[name].copy()
+    said[name].reshape(-1)[-1] = value  # of counts, the second memory's
+    assert re.match(rule, algorithm.refusal(said))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "name", ["sums", "counts", "loss", "regret", "variance", "rounds", "residual"]
+)
+def test_what_is_not_finite_is_refused(name, value):
+    algorithm, (X, y) = domkl.DOMKRLS(), stream(20, n_rounds=5)
+    *_, said = messages(algorithm, X, y)
+    said[name] = said[name].copy()
+    said[name].reshape(-1)[0] = value
+    assert algorithm.refusal(said) == f"{name} must be finite"
+
+
+def test_what_forgets_counts_no_more_than_its_memory():
+    """Nor, if that is short, than what the leak leaves of a newcomer's: n + 1 less 1 %, 100."""
+    for forget, limit in ((0.999, 1000), (0.9, 100)):
+        algorithm, (X, y) = domkl.DOMKRLS(forget=forget), stream(21, n_rounds=5)
+        *_, said = messages(algorithm, X, y)
+        said["counts"] = np.array([[limit, 5.0]])
+        assert algorithm.refusal(said) is None
+        said["counts"][0, 0] *= 1.01
+        told = algorithm.refusal(said)
+        assert told.startswith(f"counts must be at most {limit:g} for this memory")
+
+
+def test_newcomers_one_after_the_other_are_honest_too():
+    """Each adds its samples to the mean that it took over."""
+    X, y = stream(27, n_rounds=500)
+    for k in range(1, K):
+        y[: 100 * k, k] = np.nan
+    for algorithm in (domkl.DOMKRLS(), domkl.DOMKRLS(forget=0.9), domkl.DOMKRLS(horizon=24)):
+        assert {algorithm.refusal(said) for said in messages(algorithm, X, y)} == {None}
+
+
+def test_residuals_are_clipped_and_no_label_is_said():
+    X, y = stream(22)
+    y[30:] *= 1e6
+    said = np.array([each["residual"][0] for each in messages(domkl.DOMKRLS(), X, y)])
+    assert np.abs(said).max() == CLIP
+
+
+# states of version 0.1
+
+
+@pytest.mark.parametrize("n_seen", [0, 1, 200])
+def test_a_state_of_version_0_1_goes_on(n_seen):
+    rng = np.random.default_rng(23)
+    algorithm = domkl.DOMKRLS()
+    first = algorithm.init(sizes_of(FEATURES, 2))
+    n_kernels, n_features = FEATURES.n_kernels, FEATURES.n_features
+    shape, n_pairs = (2, n_kernels, n_features), n_features * (n_features - 1) // 2
+    rounds = 0.0
+    for _ in range(n_seen):
+        rounds = rounds * 2 * rounds / (2 * rounds + 1) + 1
+    found = {
+        "theta": rng.normal(size=shape) * (n_seen > 0),
+        "combined": rng.normal(size=shape),
+        "loss": rng.random((2, n_kernels)),
+        "weights": np.full((2, n_kernels), 0.25),
+        "own": rng.normal(size=shape) * (n_seen > 0),
+        "diagonal": rng.random(shape) + 0.1,
+        "factor": rng.normal(size=(2, n_kernels, n_pairs)),
+        "own_loss": rng.random((2, n_kernels)),
+        "score": rng.random((2, 2)),
+        "rounds": np.full(2, rounds),
+        "prior": np.full((2, n_kernels), 0.25),
+    }
+    state = algorithm.restored(found, first)
+    for values, like in zip(state, first, strict=True):
+        assert values.shape == like.shape
+        assert values.dtype == like.dtype
+    kernels = [0, 1, 2, 3, 3]
+    for name in ("own", "diagonal", "factor"):
+        np.testing.assert_array_equal(getattr(state, name), found[name][:, kernels])
+    for name in ("loss", "regret", "score", "own_rounds", "noise"):
+        np.testing.assert_array_equal(getattr(state, name), 0)
+    assert state.own_counts[:, 0] == pytest.approx(n_seen, rel=0.05)
+    if n_seen:
+        np.testing.assert_allclose(theta(state), found["theta"][:, kernels], rtol=1e-12)
+    else:
+        np.testing.assert_array_equal(state.sums, 0)
+    x = rng.random((2, D_IN))
+    prediction = algorithm.predict(state, inputs_of(x))
+    assert np.isfinite(prediction.y_hat).all()
+
+
+def test_a_state_of_its_own_is_taken_as_it_is():
+    X, y = stream(24)
+    algorithm, state = domkl.DOMKRLS(), simulate(X, y).state
+    again = algorithm.restored(state._asdict(), algorithm.init(sizes_of(FEATURES, K)))
+    for name, values in state._asdict().items():
+        np.testing.assert_array_equal(getattr(again, name), values, err_msg=name)
+    lacking = {name: values for name, values in state._asdict().items() if name != "noise"}
+    with pytest.raises(KeyError):
+        algorithm.restored(lacking, state)
+
+
+# numbers
+
+
+def test_the_last_of_labels_counts_by_how_often_they_stay():
+    """Labels that always stay: the log-odds after n of them are log n."""
+    X, _ = stream(25, n_rounds=20, n_learners=1)
+    state = simulate(
+        X, np.ones((20, 1)), domkl.DOMKRLS(loss=domkl.Logistic()), domkl.Graph.empty(1)
+    ).state
+    np.testing.assert_array_equal(state.turns, [[19, 0]])
+    assert state.odds[0] == pytest.approx(math.log(20))
+
+
+@pytest.mark.slow
+def test_float32_stays_within_a_thousandth_of_float64():
+    X, y = stream(26, n_rounds=20_000, n_learners=2)
+    given = {"graph": PAIR, "cv": "off"}
+    double, single = (simulate(X, y, dtype=dtype, **given) for dtype in ("float64", "float32"))
+    gap = np.abs(single.predictions - double.predictions)
+    assert gap[-10_000:].max() < 1e-3
+    assert single.mse[-1] == pytest.approx(double.mse[-1], rel=1e-3)
