@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import domkl
-from domkl.algorithms.least_squares import Message
 
 bank = (*domkl.gaussian_bank([0.1, 1.0, 10.0]), domkl.Linear())
 features = domkl.RandomFeatures.draw(bank, 3, 20, seed=1)
@@ -78,9 +77,10 @@ def test_padding_is_not_used():
     X, y = stream(4)
     run = domkl.simulate(domkl.DOMKRLS(), X, y, graph, short)
     assert (run.theta[:, :-1, 2:] == 0).all()
-    assert (run.state.own[:, :-1, 2:] == 0).all()
-    assert (run.state.diagonal[:, :-1, 2:] == 0).all()
-    assert (run.state.diagonal[:, -1] > 0).all()
+    # of the last kernel, the linear one, there are two fits
+    assert (run.state.own[:, :-2, 2:] == 0).all()
+    assert (run.state.diagonal[:, :-2, 2:] == 0).all()
+    assert (run.state.diagonal[:, -2:] > 0).all()
 
 
 def test_a_learner_without_neighbors_is_alone():
@@ -99,32 +99,36 @@ def test_neighbors_help():
     assert run.cv[-1] < 0.2 * alone.cv[-1]
 
 
-def test_a_regime_switch_is_followed_where_told_to_forget():
+@pytest.mark.parametrize("forget", [0.99, 1.0])
+def test_a_regime_switch_is_followed(forget):
+    """Told to forget or not: the second memory forgets."""
     X, y = stream(7, n_rounds=1000)
     y[500:] = -y[500:]
-    mse = {
-        forget: simulate(domkl.DOMKRLS(forget), X, y).squared_errors[900:].mean()
-        for forget in (0.99, 1.0)
-    }
-    assert mse[0.99] < 0.03  # the noise is 0.01
-    assert mse[1.0] > 0.2
+    errors = simulate(domkl.DOMKRLS(forget), X, y).squared_errors
+    assert errors[900:].mean() < 0.03  # the noise is 0.01
 
 
 def test_the_kernels_are_weighed_anew_after_a_switch():
-    """From a linear function to one that only the narrow kernels have, and back."""
+    """From a linear function to one that only the narrow kernels have, and back.
+
+    Accounts remember half of the stream, so that the linear kernel's weight comes back slowly.
+    """
     rng = np.random.default_rng(8)
     X = rng.random((1500, 6, 3))
     linear, curved = X @ [1.0, 2.0, 3.0], np.sin(12 * X[..., 0])
     is_curved = (np.arange(1500) // 500 == 1)[:, None]
     y = np.where(is_curved, curved, linear) + 0.01 * rng.normal(size=(1500, 6))
-    state, trust = None, []
+    state, trust, errors = None, [], []
     for part in (slice(0, 500), slice(500, 1000), slice(1000, 1500)):
         run = simulate(domkl.DOMKRLS(0.98), X[part], y[part], state=state)
         state = run.state
         trust.append(run.weights[:, -1].mean())
+        errors.append(run.squared_errors[-100:].mean())
     assert trust[0] > 0.9
-    assert trust[1] < 0.1
-    assert trust[2] > 0.9
+    assert trust[1] < 0.3
+    assert trust[2] > 0.5
+    assert errors[0] < 2e-4  # the noise is 1e-4
+    assert errors[2] < 2e-3
 
 
 def test_an_outlier_does_not_flip_the_kernel_choice():
@@ -238,31 +242,20 @@ def test_where_neighbors_are_no_help_a_learner_turns_to_itself():
     assert run.squared_errors[100:].mean() < 1.05 * alone.squared_errors[100:].mean()
 
 
-def test_a_learner_without_samples_follows_and_does_not_pull():
-    X, y = stream(18, n_rounds=150)
-    state = simulate(domkl.DOMKRLS(), X, y).state
-    algorithm = domkl.DOMKRLS()
-    fresh = algorithm.init(domkl.Sizes(6, 4, 40, 3, 0, "float64", 20, True))
-    heard = (state.theta.copy(), state.loss.copy())
-    net = domkl.Net(np.zeros(6), np.ones(6), np.zeros(7, dtype=np.int64))
-    follower = algorithm.merge(fresh, Message(*heard), net)
-    np.testing.assert_array_equal(follower.own, state.theta)
-    z = features(X[-1])
-    inputs = domkl.Inputs(X[-1], z, np.sum(z**2, axis=-1))
-    error = algorithm.predict(follower, inputs).y_hat - y[-1]
-    assert (error**2).mean() < 0.2
-
-
 def test_a_lost_message_is_healed():
-    """What a learner's θ lost or gained is gone after some hundred rounds."""
+    """What a learner's mean lost or gained is gone after some hundred rounds."""
     X, y = stream(19, n_rounds=1200)
     first = simulate(domkl.DOMKRLS(), X[:200], y[:200])
-    hurt = first.state._replace(theta=first.state.theta.copy())
-    hurt.theta[0] += 1.0
-    well = simulate(domkl.DOMKRLS(), X[200:], y[200:], state=first.state)
-    ill = simulate(domkl.DOMKRLS(), X[200:], y[200:], state=hurt)
-    gap = np.abs(ill.theta - well.theta).max()
-    assert gap < 1e-3
+    hurt = first.state._replace(sums=first.state.sums.copy(), counts=first.state.counts.copy())
+    hurt.sums[0] += 200.0
+    hurt.counts[1] += 50.0
+    well, ill = (
+        simulate(domkl.DOMKRLS(), X[200:], y[200:], state=state).state
+        for state in (first.state, hurt)
+    )
+    memory = [0, 1, 0, 0, 1]
+    theta = [state.sums / state.counts[:, memory, None] for state in (well, ill)]
+    assert np.abs(theta[1] - theta[0]).max() < 1e-3
 
 
 def test_before_the_first_sample_the_deviation_is_infinite():

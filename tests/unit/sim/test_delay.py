@@ -9,7 +9,13 @@ import domkl
 from domkl.algorithms import base
 
 T, K, D = 40, 5, 2
-ALGORITHMS = [domkl.DOMKL(), domkl.RFFDOMKL(), domkl.COMKL(), domkl.DOMKRLS()]
+ALGORITHMS = [
+    domkl.DOMKL(),
+    domkl.RFFDOMKL(),
+    domkl.COMKL(),
+    domkl.DOMKRLS(),
+    domkl.DOMKRLS(newest_lag=1),
+]
 GRAPHS = [domkl.Graph.random(K, 0.4, seed=0), domkl.Graph.ring(K)]
 
 
