@@ -7,8 +7,8 @@
 The setting: K = 10, connection probability 0.25, interleaved, the authors' scaling, M = 50, no
 MSE(1) = 1. MSE and CV are times 10⁻². Labels are seen at the end of their round, and "pooled" is
 one linear fit to all learners' samples that predicts a whole round before it learns it. "First
-form" is DOMKRLS of version 0.1, first_form.py. A newcomer joins eleven stations of beijing-air after
-1500 hours: three stations, three periods. Speeds are ratios within one run.
+form" is DOMKRLS of version 0.1, first_form.py. A newcomer joins eleven stations of beijing-air
+after 1500 hours: three stations, three periods. Speeds are ratios within one run.
 """
 
 import argparse

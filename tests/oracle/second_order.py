@@ -250,7 +250,7 @@ class Learner:
             self.A[i] = forget * self.A[i] + np.outer(z, z)
             move = np.linalg.inv(self.A[i]) @ z * (y - f)
         if forget < 1:
-            self.A[i] = capped(self.A[i], self.s.ridge)
+            self.A[i] = capped(self.A[i], self.s.ridges[i])
         return phi + move
 
     def learn_deviation(self, y, said, reach):

@@ -51,7 +51,7 @@ from domkl.core.losses import (
     sigmoid,
 )
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.vectors import added_scaled, copied, dot, scaled, tracked_sum
+from domkl.core.vectors import added_scaled, copied, dot, scaled, smallest, tracked_sum
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
@@ -74,6 +74,8 @@ CLIP = 5.0
 #: of the deviation: labels that its noise remembers, and how fast its width follows the coverage
 NOISE_MEMORY = 0.99
 WIDTH_RATE = 0.1
+#: of the network's noise, in labels, before the learner's own first one
+FIRST_NOISE = 5.0
 #: share of labels that are to lie within 1.96 deviations
 COVERAGE = 0.95
 #: of the linear kernel in what is shown as the learned function: it carries the lag
@@ -180,6 +182,14 @@ def _memory(fit: int, n_fits: int) -> int:
     return fit % 2
 
 
+@scalar
+def _ridge(fit: int, n_fits: int, is_linear: float, ridge: float) -> float:
+    """Of a fit: ten times that for every second kernel with a spectrum."""
+    kernel = min(fit, n_fits - 2)
+    is_plain = kernel % 2 == 0 or (is_linear > 0 and kernel == n_fits - 2)
+    return ridge if is_plain else 10 * ridge
+
+
 @sweep
 def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction) -> None:
     """The experts, the mixtures of them, and the correction."""
@@ -223,7 +233,9 @@ def _consult(experts: Floats, state: State, params: Params, inputs: Inputs, k: i
 def mix(state: State, params: Params) -> None:
     """Write the weights of m, ms and b, and of the three, which follow from the accounts."""
     n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
-    own_prior = np.full(state.own_regret.shape[1], LAST_PRIOR)
+    own_prior = np.empty(state.own_regret.shape[1])
+    for i in range(2 * n_fits, len(own_prior)):
+        own_prior[i] = LAST_PRIOR
     for k in range(len(state.rounds)):
         scale = _scale(state.loss[k], state.rounds[k], is_logistic)
         evidence(state.by_evidence[k], state.loss[k], scale, state.prior[k], 0.0)
@@ -421,7 +433,9 @@ def _learn_fits(
         own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
         n, more = real(after[j]), real(after[j] - state.own_counts[k, j])
         f = float(dot(own, z))
-        step, open_part = _fit_step(factor, diagonal, z, gain, f, y - base, forgets[j], params)
+        ridge = _ridge(i, n_fits, state.is_linear[k], params.ridge)
+        given = (y - base, forgets[j], ridge, params.loss)
+        step, open_part = _fit_step(factor, diagonal, z, gain, f, *given)
         said, total = message.sums[k, i], state.sums[k, i]
         tracked_sum(own, said, total, gain, real(step), n, more, leak)
         reach += note.shares[i] * open_part
@@ -441,7 +455,8 @@ def _fit_step(
     f: float,
     y: float,
     forget: float,
-    params: Params,
+    ridge: float,
+    loss: Any,
 ) -> tuple[float, float]:
     """Write the gain Cz and take the sample into C; give the fit's step along the gain, and zᵀCz.
 
@@ -449,15 +464,15 @@ def _fit_step(
     scalar equation, core/losses.py, and never oversteps; C then takes in the loss's curvature at
     the solution.
     """
-    if params.loss.kind != LOGISTIC:
-        total = float(shrink(factor, diagonal, z, gain, 1.0, forget, params.ridge))
+    if loss.kind != LOGISTIC:
+        total = float(shrink(factor, diagonal, z, gain, 1.0, forget, ridge))
         return (y - f) / total, total - forget
     open_part = float(variance(factor, diagonal, z))
     reach = open_part / forget
-    slope = pull(params.loss, f, y, reach)
+    slope = pull(loss, f, y, reach)
     chance = sigmoid(f - reach * slope)
     noise = 1 / max(chance * (1 - chance), LEAST_CURVATURE)
-    shrink(factor, diagonal, z, gain, noise, forget, params.ridge)
+    shrink(factor, diagonal, z, gain, noise, forget, ridge)
     return float(-slope / forget), open_part
 
 
@@ -479,15 +494,17 @@ def _learn_deviation(state: State, note: Note, error: float, reach: float, k: in
 
 @sweep
 def _foretold(state: State, note: Note, reach: float, k: int) -> float:
-    """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement."""
-    n, variance = state.noise[k, 1], 0.0
-    if n > 0:
-        variance = state.noise[k, 0] / n
-    elif state.rounds[k] > 0:
-        variance = _mean_loss(state.loss[k], state.rounds[k])
-    else:
+    """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement.
+
+    The network's s² counts as a few labels beside the learner's own: less, the more there are.
+    """
+    total, n = state.noise[k, 0], state.noise[k, 1]
+    if state.rounds[k] > 0:
+        heard = FIRST_NOISE / (1 + n)
+        total, n = total + heard * _mean_loss(state.loss[k], state.rounds[k]), n + heard
+    if n == 0:
         return np.inf
-    return math.sqrt(variance * (1 + reach) + _disagreement(note))
+    return math.sqrt(total / n * (1 + reach) + _disagreement(note))
 
 
 @sweep
@@ -606,7 +623,7 @@ def _clipped(value: float) -> float:
 @sweep
 def _mean_loss(loss: Floats, rounds: float) -> float:
     """s², the mean loss of the best; 0 before any sample."""
-    return float(loss.min() / rounds) if rounds > 0 else 0.0
+    return float(smallest(loss) / rounds) if rounds > 0 else 0.0
 
 
 @sweep
@@ -724,9 +741,8 @@ class DOMKRLS(CompiledAlgorithm):
             )
         n, n_fits = sizes.n_learners, sizes.n_kernels + 1
         lengths, shape = (*sizes.lengths, sizes.lengths[-1]), (n, n_fits, sizes.n_features)
-        ridges = np.full(sizes.n_kernels, float(self.ridge))
-        ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
-        ridges = np.append(ridges, ridges[-1])
+        linear = float(sizes.linear)
+        ridges = [_ridge(i, n_fits, linear, float(self.ridge)) for i in range(n_fits)]
         factor, diagonal = (
             np.tile(each.astype(sizes.dtype), (n, 1, 1))
             for each in first_factors(lengths, sizes.n_features, ridges)
@@ -833,11 +849,13 @@ class DOMKRLS(CompiledAlgorithm):
         return 1 - FADE / self.compiled.horizon
 
     def restored(self, found: Mapping[str, Array], first: State) -> State:
-        """Take a state of version 0.1 too: fits and curvature go on, accounts begin anew."""
+        """Take a state of version 0.1 too: fits, curvature and the losses of the θs go on."""
         if "sums" in found or "combined" not in found:
             restored: State = super().restored(found, first)
             return restored
-        return _second_form(found, first, (self.forget, self.second_memory))
+        made = _second_form(found, first, (self.forget, self.second_memory))
+        mix(made, self.compiled)
+        return made
 
     def bank(self) -> Dictionary:
         """With the linear kernel."""
@@ -847,7 +865,7 @@ class DOMKRLS(CompiledAlgorithm):
 def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float, float]) -> State:
     """The state of a learner of version 0.1, whose every kernel had one fit with one memory.
 
-    Its account counted some half of the labels: n/2 + log(n)/2 after n of them, which gives n to
+    Its accounts counted some half of the labels: n/2 + log(n)/2 after n of them, which gives n to
     within one. The last kernel's second fit begins as a copy of its first.
     """
     n_fits = first.sums.shape[1]
@@ -863,6 +881,8 @@ def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float
     return first._replace(
         sums=(theta * by_fit).astype(first.sums.dtype),
         counts=count.copy(),
+        loss=np.asarray(found["loss"], dtype=np.float64)[:, kernels],
+        rounds=rounds.copy(),
         own=own,
         diagonal=np.asarray(found["diagonal"])[:, kernels],
         factor=np.asarray(found["factor"])[:, kernels],

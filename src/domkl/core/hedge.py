@@ -3,7 +3,7 @@
 import math
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import dot, scaled
+from domkl.core.vectors import dot, scaled, smallest
 from domkl.typing import Array, Floats, Ints
 
 #: of a prediction: what experts differ by less than this is rounding
@@ -87,8 +87,7 @@ def evidence(weights: Floats, loss: Floats, scale: float, prior: Floats, share: 
     The prior is mixed in with ``share``, fixed share: an expert that was bad for long comes back
     within some 1/share rounds. A scale of 0 leaves the experts with the smallest loss alone.
     """
-    best = loss.min()
-    total = 0.0
+    best, total = smallest(loss), 0.0
     for i in range(len(loss)):
         gap = loss[i] - best
         weights[i] = prior[i] * (math.exp(-gap / scale) if gap > 0 else 1.0)

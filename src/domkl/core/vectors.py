@@ -35,6 +35,15 @@ def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, N
 
 
 @row
+def smallest(a: Array) -> Number:
+    """The smallest element; Numba's own takes seconds to compile."""
+    found = a[0]
+    for i in range(1, a.size):
+        found = min(found, a[i])
+    return found
+
+
+@row
 def cleared(out: Array) -> None:
     """Write 0."""
     for i in range(out.size):
