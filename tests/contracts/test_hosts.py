@@ -22,7 +22,7 @@ ALGORITHMS = {
     "domkrls-forget": domkl.DOMKRLS(forget=0.9),
     "domkrls-logistic": domkl.DOMKRLS(loss=domkl.Logistic()),
     "domkrls-lag": domkl.DOMKRLS(newest_lag=2),
-    "domkrls-horizon": domkl.DOMKRLS(newest_lag=0, horizon=24),
+    "domkrls-horizon": domkl.DOMKRLS(newest_lag=0, steps_ahead=24),
     "domkrls-alone": domkl.Alone(domkl.DOMKRLS(newest_lag=5)),
     "dokl": domkl.DOKL(),
     "comkl": domkl.COMKL(),

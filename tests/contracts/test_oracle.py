@@ -205,7 +205,7 @@ def test_domkrls(made):
         given["ridge"],
         loss=LOSSES[loss][0],
         newest_lag=given["lag"],
-        horizon=given["horizon"],
+        steps_ahead=given["horizon"],
     )
     run = domkl.simulate(algorithm, X, y, graph, features, deviation=True, delay=given["delay"])
     expected = second_order.domkrls(

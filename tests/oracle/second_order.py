@@ -150,12 +150,12 @@ class Learner:
         )
 
     def foretold(self, said, reach):
-        if self.n_noise > 0:
-            s2 = self.noise / self.n_noise
-        elif self.rounds > 0:
-            s2 = variance(self.loss, self.rounds)
-        else:
+        """The network's noise counts as 5/(1 + n) labels beside the n of the learner's own."""
+        heard = 5 / (1 + self.n_noise) if self.rounds > 0 else 0.0
+        if self.n_noise + heard == 0:
             return math.inf
+        total = self.noise + heard * variance(self.loss, self.rounds)
+        s2 = total / (self.n_noise + heard)
         return math.sqrt(s2 * (1 + reach) + disagreement(said))
 
     def deviation(self, z, said):
@@ -250,7 +250,7 @@ class Learner:
             self.A[i] = forget * self.A[i] + np.outer(z, z)
             move = np.linalg.inv(self.A[i]) @ z * (y - f)
         if forget < 1:
-            self.A[i] = capped(self.A[i], self.s.ridges[i])
+            self.A[i] = capped(self.A[i], self.s.ridge)
         return phi + move
 
     def learn_deviation(self, y, said, reach):

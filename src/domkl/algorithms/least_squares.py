@@ -182,14 +182,6 @@ def _memory(fit: int, n_fits: int) -> int:
     return fit % 2
 
 
-@scalar
-def _ridge(fit: int, n_fits: int, is_linear: float, ridge: float) -> float:
-    """Of a fit: ten times that for every second kernel with a spectrum."""
-    kernel = min(fit, n_fits - 2)
-    is_plain = kernel % 2 == 0 or (is_linear > 0 and kernel == n_fits - 2)
-    return ridge if is_plain else 10 * ridge
-
-
 @sweep
 def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction) -> None:
     """The experts, the mixtures of them, and the correction."""
@@ -433,8 +425,7 @@ def _learn_fits(
         own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
         n, more = real(after[j]), real(after[j] - state.own_counts[k, j])
         f = float(dot(own, z))
-        ridge = _ridge(i, n_fits, state.is_linear[k], params.ridge)
-        given = (y - base, forgets[j], ridge, params.loss)
+        given = (y - base, forgets[j], params.ridge, params.loss)
         step, open_part = _fit_step(factor, diagonal, z, gain, f, *given)
         said, total = message.sums[k, i], state.sums[k, i]
         tracked_sum(own, said, total, gain, real(step), n, more, leak)
@@ -670,15 +661,16 @@ class DOMKRLS(CompiledAlgorithm):
         Squared() or Logistic(). With the latter predictions are log-odds, and nothing is corrected.
     newest_lag : int, optional
         The input that holds the newest value of what is to be predicted, where there is one.
-    horizon : int, optional
-        How many steps ahead it predicts; by default one more than the delay of the labels.
+    steps_ahead : int, optional
+        The horizon: how many steps ahead it predicts; by default one more than the delay of
+        the labels.
     """
 
     forget: float = 1.0
     ridge: float = 1e-3
     loss: Loss = Squared()
     newest_lag: int | None = None
-    horizon: int | None = None
+    steps_ahead: int | None = None
 
     takes_missing = True
     largest: ClassVar[Mapping[str, float]] = dict.fromkeys(
@@ -716,8 +708,8 @@ class DOMKRLS(CompiledAlgorithm):
                     f"newest_lag must be None for Logistic(), got {self.newest_lag};"
                     " labels of ±1 have no change to learn"
                 )
-        if self.horizon is not None:
-            checks.whole("horizon", self.horizon, 1)
+        if self.steps_ahead is not None:
+            checks.whole("steps_ahead", self.steps_ahead, 1)
 
     def __repr__(self) -> str:
         """Without what is left to the data."""
@@ -728,7 +720,7 @@ class DOMKRLS(CompiledAlgorithm):
     def compiled(self) -> Params:
         """The parameters as the law takes them."""
         lag = -1 if self.newest_lag is None else int(self.newest_lag)
-        horizon = 1 if self.horizon is None else self.horizon
+        horizon = 1 if self.steps_ahead is None else self.steps_ahead
         return Params(
             float(self.forget), float(self.ridge), self.loss.compiled, lag, float(horizon)
         )
@@ -741,8 +733,9 @@ class DOMKRLS(CompiledAlgorithm):
             )
         n, n_fits = sizes.n_learners, sizes.n_kernels + 1
         lengths, shape = (*sizes.lengths, sizes.lengths[-1]), (n, n_fits, sizes.n_features)
-        linear = float(sizes.linear)
-        ridges = [_ridge(i, n_fits, linear, float(self.ridge)) for i in range(n_fits)]
+        ridges = np.full(sizes.n_kernels, float(self.ridge))
+        ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
+        ridges = np.append(ridges, ridges[-1])
         factor, diagonal = (
             np.tile(each.astype(sizes.dtype), (n, 1, 1))
             for each in first_factors(lengths, sizes.n_features, ridges)
@@ -804,8 +797,8 @@ class DOMKRLS(CompiledAlgorithm):
 
     def delayed(self, delay: int) -> "DOMKRLS":
         """With a horizon of one more, unless one is set."""
-        is_set = self.horizon is not None or delay == 0
-        return self if is_set else replace(self, horizon=delay + 1)
+        is_set = self.steps_ahead is not None or delay == 0
+        return self if is_set else replace(self, steps_ahead=delay + 1)
 
     def neighbors(self, state: State, heard: Mapping[str, Array]) -> Function:
         """Their θs with our weights, our fits and our last label."""
@@ -865,16 +858,12 @@ class DOMKRLS(CompiledAlgorithm):
 def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float, float]) -> State:
     """The state of a learner of version 0.1, whose every kernel had one fit with one memory.
 
-    Its accounts counted some half of the labels: n/2 + log(n)/2 after n of them, which gives n to
-    within one. The last kernel's second fit begins as a copy of its first.
+    The last kernel's second fit begins as a copy of its first.
     """
     n_fits = first.sums.shape[1]
     kernels = [*range(n_fits - 1), n_fits - 2]
     rounds = np.asarray(found["rounds"], dtype=np.float64)
-    n: Floats = 2 * rounds
-    for _ in range(20):
-        n = 2 * rounds - np.log(np.maximum(n, 1.0)) + 0.2
-    n = np.where(rounds > 0, np.maximum(n.round(), 1.0), 0.0)
+    n = _n_labels(rounds)
     count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in memories], axis=1)
     by_fit = count[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
     theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))
@@ -888,6 +877,20 @@ def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float
         factor=np.asarray(found["factor"])[:, kernels],
         own_counts=count,
     )
+
+
+def _n_labels(rounds: Floats) -> Floats:
+    """How many labels there are in accounts that count some half of them.
+
+    r⁺ = 1 + r · 2r/(2r + 1): nearly (n + log n)/2 after n labels.
+    """
+    seen = [0.0]
+    while len(seen) <= 100:
+        seen.append(1 + seen[-1] * 2 * seen[-1] / (2 * seen[-1] + 1))
+    n: Floats = 2 * rounds
+    for _ in range(20):
+        n = 2 * rounds - np.log(np.maximum(n, 1.0)) + 0.2
+    return np.where(rounds <= seen[-1], np.interp(rounds, seen, np.arange(101)), n).round()
 
 
 def first_weights(n_fits: int, is_linear: bool) -> Floats:

@@ -37,8 +37,8 @@ def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, N
 @row
 def smallest(a: Array) -> Number:
     """The smallest element; Numba's own takes seconds to compile."""
-    found = a[0]
-    for i in range(1, a.size):
+    found: Number = a[0]
+    for i in range(a.size):
         found = min(found, a[i])
     return found
 

@@ -218,10 +218,10 @@ def test_priors_by_hand(n_fits, is_linear, expected):
 def test_the_horizon_is_one_more_than_the_delay():
     algorithm = domkl.DOMKRLS()
     assert algorithm.delayed(0) == algorithm
-    assert algorithm.delayed(5).horizon == 6
-    assert domkl.DOMKRLS(horizon=2).delayed(5).horizon == 2
+    assert algorithm.delayed(5).steps_ahead == 6
+    assert domkl.DOMKRLS(steps_ahead=2).delayed(5).steps_ahead == 2
     assert algorithm.delayed(5).second_memory == pytest.approx(1 - 0.01 / 6)
-    assert domkl.Alone(algorithm).delayed(5).algorithm.horizon == 6
+    assert domkl.Alone(algorithm).delayed(5).algorithm.steps_ahead == 6
 
 
 def test_with_a_lag_the_first_prediction_is_the_lag():
@@ -246,7 +246,7 @@ def test_where_all_experts_agree_there_is_no_regret(delay):
     ("given", "message"),
     [
         ({"newest_lag": -1}, "newest_lag must be an integer >= 0, got -1"),
-        ({"horizon": 0}, "horizon must be an integer >= 1, got 0"),
+        ({"steps_ahead": 0}, "steps_ahead must be an integer >= 1, got 0"),
         ({"newest_lag": 0, "loss": domkl.Logistic()}, "newest_lag must be None for Logistic"),
     ],
 )
@@ -349,7 +349,7 @@ def messages(algorithm, X, y, features=FEATURES, dtype="float64"):
     [
         domkl.DOMKRLS(),
         domkl.DOMKRLS(forget=0.9),
-        domkl.DOMKRLS(newest_lag=0, horizon=24),
+        domkl.DOMKRLS(newest_lag=0, steps_ahead=24),
         domkl.DOMKRLS(loss=domkl.Logistic()),
     ],
     ids=["plain", "forget", "lag", "logistic"],
@@ -418,7 +418,7 @@ def test_newcomers_one_after_the_other_are_honest_too():
     X, y = stream(27, n_rounds=500)
     for k in range(1, K):
         y[: 100 * k, k] = np.nan
-    for algorithm in (domkl.DOMKRLS(), domkl.DOMKRLS(forget=0.9), domkl.DOMKRLS(horizon=24)):
+    for algorithm in (domkl.DOMKRLS(), domkl.DOMKRLS(forget=0.9), domkl.DOMKRLS(steps_ahead=24)):
         assert {algorithm.refusal(said) for said in messages(algorithm, X, y)} == {None}
 
 
@@ -462,7 +462,9 @@ def test_a_state_of_version_0_1_goes_on(n_seen):
     kernels = [0, 1, 2, 3, 3]
     for name in ("own", "diagonal", "factor"):
         np.testing.assert_array_equal(getattr(state, name), found[name][:, kernels])
-    for name in ("loss", "regret", "score", "own_rounds", "noise"):
+    np.testing.assert_array_equal(state.loss, found["loss"][:, kernels])
+    np.testing.assert_array_equal(state.rounds, found["rounds"])
+    for name in ("regret", "score", "own_rounds", "noise"):
         np.testing.assert_array_equal(getattr(state, name), 0)
     assert state.own_counts[:, 0] == pytest.approx(n_seen, rel=0.05)
     if n_seen:
