@@ -62,8 +62,9 @@ def main():
     print("|---|---|---|---|---|---|")
     for name, (make, newest_lag) in STREAMS.items():
         X, y = domkl.deal(*(values[:AT_MOST] for values in make()), 10)
-        ours = late(domkl.DOMKRLS(), X, y, N_TRIALS)
-        alone = late(domkl.Alone(domkl.DOMKRLS()), X, y, N_TRIALS)
+        learner = domkl.DOMKRLS(newest_lag=newest_lag)
+        ours = late(learner, X, y, N_TRIALS)
+        alone = late(domkl.Alone(learner), X, y, N_TRIALS)
         linear, last = (
             late(algorithm, X, y, 1)
             for algorithm in (domkl.LinearRLS(), domkl.LastValue(newest_lag))
