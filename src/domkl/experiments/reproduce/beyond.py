@@ -14,7 +14,6 @@ from domkl.algorithms.baselines import (
 from domkl.algorithms.diffusion import RFFDOMKL
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.algorithms.server import COMKL
-from domkl.experiments.compare import suited_to
 from domkl.experiments.reproduce.document import (
     OURS,
     Cell,
@@ -51,15 +50,14 @@ DAY = 24
 
 def named_tasks(session: Session, data: str) -> dict[str, Task]:
     """Everything that is run on a data set, by its name in the table."""
-    stream = session.stream(data)
-    newest = 0 if stream.is_series else None
+    newest = 0 if session.stream(data).is_series else None
+    ours = DOMKRLS(newest_lag=newest)
+    networked = {**NETWORKED, "domkrls": ours}
     found: dict[str, Task] = {
-        name: session.curves(data, name, suited_to(stream, algorithm))
-        for name, algorithm in NETWORKED.items()
+        name: session.curves(data, name, algorithm) for name, algorithm in networked.items()
     }
     found["alone"] = session.curves(data, "alone", Alone(DOMKL()))
-    by_itself = Alone(suited_to(stream, DOMKRLS()))
-    found["domkrls alone"] = session.curves(data, "domkrls alone", by_itself)
+    found["domkrls alone"] = session.curves(data, "domkrls alone", Alone(ours))
     # these draw nothing: one trial says all
     simple: dict[str, Algorithm] = {"last-value": LastValue(newest)}
     if session.stream(data).is_series:  # dealt in turn: a learner's rounds are K hours apart

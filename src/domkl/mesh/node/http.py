@@ -184,7 +184,7 @@ class NotReadyError(DomklError):
 
 
 class TooFewError(DomklError):
-    """A series does not have enough values yet."""
+    """There is not enough yet to predict from."""
 
 
 STATUS: dict[type[DomklError], int] = {
@@ -238,6 +238,8 @@ def _add_learning(app: FastAPI, node: Node) -> None:
             x, n_outside = _next_inputs(node), 0
         else:
             x, n_outside = node.format.inputs(body.x)
+        if node.is_blank:
+            raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
         y_hat, deviation = node.predict(x)
         return Predicted(prediction=y_hat, deviation=deviation, n_outside=n_outside)
 

@@ -153,6 +153,11 @@ class Node:
             await self.transport.stop()
         self.backlog.log.close()
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether the learner knows nothing to predict from."""
+        return self.protocol is None or self.protocol.learner.is_blank
+
     def predict(self, x: Floats) -> tuple[float, float | None]:
         """Predict for scaled inputs; the label and its deviation or None, in the target's units."""
         assert self.protocol is not None

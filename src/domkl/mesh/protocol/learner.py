@@ -39,6 +39,7 @@ class LocalLearner:
         self.gap_fields = [field for field, how in exchange.items() if how == "gap"]
         self._is_weighted = "metropolis" in exchange.values()
         self._heard: dict[str, Array] = {}  # last merged values by field, one row per neighbor
+        self._is_blank = True
         self._stack = FeatureStack([model.features])
         self._features = model.features.empty(1, 1, model.dtype)  # buffers of z and its energy
 
@@ -82,6 +83,14 @@ class LocalLearner:
             self._stack.write(row, z, energy)
         inputs = Inputs(row, z[0], energy[0])
         return inputs, self.model.algorithm.predict(self.state, inputs)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing was learned or heard yet, so that every prediction would be 0."""
+        if self._is_blank:
+            function = self.model.algorithm.function(self.state)
+            self._is_blank = function is not None and not function.theta.any()
+        return self._is_blank
 
     def deviation(self, x: Floats) -> float | None:
         """Return the standard deviation of a prediction; None if the algorithm has none."""

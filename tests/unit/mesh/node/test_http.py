@@ -85,6 +85,17 @@ def test_a_sample_is_accepted_learned_and_predicted(table):
     assert table.ask("/predict", {"x": [99, 0]})[1]["n_outside"] == 1
 
 
+def test_a_learner_that_knows_nothing_says_so(tmp_path):
+    with served(tmp_path, solo_config()) as (_, address):
+        client = Client(address)
+        status, found = client.ask("/predict", {"x": sample(1)["x"]})
+        assert status == 409
+        assert "has no sample yet, and has heard of none" in found["detail"]
+        client.learn(sample(1))
+        client.wait_learned(1)
+        assert client.ask("/predict", {"x": sample(1)["x"]})[0] == 200
+
+
 def test_an_id_sent_again_is_the_same_sample(table):
     first = table.learn({**sample(1), "id": "again"})
     before = table.state()
@@ -288,6 +299,8 @@ def test_predictions_are_answered_while_it_learns(tmp_path):
     """With thousands of samples waiting, an answer comes after a few of them."""
     with served(tmp_path, solo_config()) as (node, address):
         client = Client(address)
+        client.learn(sample(0))
+        client.wait_learned(1)
         client.learn([sample(k) for k in range(3000)])
         waiting = []
         while client.ask("/predict", {"x": [1, 0]})[0] == 200:
@@ -295,7 +308,7 @@ def test_predictions_are_answered_while_it_learns(tmp_path):
             if not waiting[-1]:
                 break
         assert len([n for n in waiting if n]) >= 3
-        client.wait_learned(3000)
+        client.wait_learned(3001)
 
 
 @pytest.fixture(autouse=True)
