@@ -2,7 +2,8 @@
 
 A file is looked for in the folder that the caller names (or in the folder that the environment
 variable ``DOMKL_DATA`` names), then in the user's cache. `fetch` fills the cache. A set of stations
-has a file for each of them: all or none. They may stand in a folder with the name of the set.
+has a file for each of them: all or none. They may stand in a folder with the name of the set, there
+or in ``nodes``.
 
 Invariants:
 
@@ -87,7 +88,7 @@ def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Pa
     for folder, why in _folders(data_dir):
         if why != "the cache":
             _check_folder(folder, why)
-        own = (folder / data.name,) if data.stations else ()
+        own = (folder / data.name, folder / "nodes" / data.name) if data.stations else ()
         for place, edition in itertools.product((folder, *own), data.editions):
             for name in (edition.file, f"{edition.file}.gz"):
                 path = place / name

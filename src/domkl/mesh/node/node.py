@@ -156,7 +156,8 @@ class Node:
     @property
     def is_blank(self) -> bool:
         """Whether the learner knows nothing to predict from."""
-        return self.protocol is None or self.protocol.learner.is_blank
+        protocol = self.protocol
+        return protocol is None or (protocol.learned == 0 and protocol.learner.is_blank)
 
     def predict(self, x: Floats) -> tuple[float, float | None]:
         """Predict for scaled inputs; the label and its deviation or None, in the target's units."""

@@ -86,7 +86,7 @@ class LocalLearner:
 
     @property
     def is_blank(self) -> bool:
-        """Whether nothing was learned or heard yet, so that every prediction would be 0."""
+        """Whether every prediction would be 0, as before anything was learned or heard."""
         if self._is_blank:
             function = self.model.algorithm.function(self.state)
             self._is_blank = function is not None and not function.theta.any()
