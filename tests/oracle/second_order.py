@@ -10,7 +10,7 @@ import math
 import numpy as np
 from paper import features
 
-TOP_PRIOR = [0.5, 0.48, 0.02]  # of the mixtures m, ms, b
+TOP_PRIOR = [0.48, 0.46, 0.05, 0.01]  # of the mixtures m, ms, b, and of the last label
 FINAL_PRIOR = [0.9, 0.05, 0.05]  # of no correction, A, B
 LEAK = 0.01
 
@@ -69,7 +69,7 @@ class Learner:
         self.A = [ridge * np.eye(s.D) for ridge in s.ridges]
         self.n = np.zeros(2)
         self.own_R, self.own_V = np.zeros(E), np.zeros(E)
-        self.score, self.final, self.own_rounds = np.zeros(3), np.zeros(3), 0.0
+        self.score, self.final, self.own_rounds = np.zeros(4), np.zeros(3), 0.0
         self.correction = [np.zeros(3), np.zeros(4)]
         self.clue_A = [10 * np.eye(3), 10 * np.eye(4)]
         self.residual, self.nearby = 0.0, 0.0
@@ -79,7 +79,7 @@ class Learner:
     # weights
 
     def mixtures(self):
-        """Weights of m and ms over the θs, of b over all experts, and of the three."""
+        """Weights of m and ms over the θs, of b over all experts, and at the top."""
         s = self.s
         m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds))
         ms = polynomial(self.R, self.V, s.prior)
@@ -94,12 +94,14 @@ class Learner:
         """Of each θ, of each φ, of last label and of the lag, in the mixture of the mixtures."""
         m, ms, b, top = self.mixtures()
         F = self.s.F
-        if self.own_rounds == 0:  # there is no last label, and m stands for it
-            b[:F] += b[2 * F] * m
-            b[2 * F] = 0.0
         thetas = [top[0] * m[i] + top[1] * ms[i] + top[2] * b[i] for i in range(F)]
         phis = [top[2] * b[F + i] for i in range(F)]
-        return thetas, phis, [top[2] * w for w in b[2 * F :]]
+        others = [top[2] * w for w in b[2 * F :]]
+        others[0] += top[3]
+        if self.n_noise == 0:  # there is no last label, and m stands for it
+            thetas = [thetas[i] + others[0] * m[i] for i in range(F)]
+            others[0] = 0.0
+        return thetas, phis, others
 
     def theta(self, i):
         n = self.N[self.s.memory[i]]
@@ -114,11 +116,11 @@ class Learner:
         thetas = [base + self.theta(i) @ z[s.kernel[i]] for i in range(s.F)]
         phis = [base + self.phi[i] @ z[s.kernel[i]] for i in range(s.F)]
         f_m = sum(m[i] * thetas[i] for i in range(s.F))
-        last = f_m if self.own_rounds == 0 else self.last * self.odds()
+        last = f_m if self.n_noise == 0 else self.last * self.odds()
         experts = [*thetas, *phis, last] + ([] if s.lag is None else [base])
         f_ms = sum(ms[i] * thetas[i] for i in range(s.F))
         f_b = sum(w * f for w, f in zip(b, experts, strict=True))
-        f = top[0] * f_m + top[1] * f_ms + top[2] * f_b
+        f = top[0] * f_m + top[1] * f_ms + top[2] * f_b + top[3] * last
         deviation = 0.0
         if self.own_rounds > 0 and not s.logistic:
             deviation = math.sqrt(self.final[0] / self.own_rounds)
@@ -131,7 +133,7 @@ class Learner:
         by_theta, by_phi, _ = self.shares()
         return {
             "experts": experts,
-            "mixtures": [f_m, f_ms, f_b],
+            "mixtures": [f_m, f_ms, f_b, last],
             "final": [f, with_a, with_b],
             "clues": clues,
             "shares": [by_theta[i] + by_phi[i] for i in range(s.F)],
@@ -198,13 +200,16 @@ class Learner:
         return keep * self.loss + losses, keep * self.R + r, V, keep * self.rounds + 1
 
     def add_own(self, y, said):
+        if self.n_noise == 0:  # the first label: nothing told the experts apart before
+            return
         keep = 2 * self.own_rounds / (2 * self.own_rounds + 1)
         s2, final_s2 = (variance(each, self.own_rounds) for each in (self.score, self.final))
         f = said["mixtures"][2]
         r = np.array([self.slope(f, y, s2) * apart(f, each) for each in said["experts"]])
         self.own_R, self.own_V = keep * self.own_R + r, keep * self.own_V + r**2
+        for j in range(4):
+            self.score[j] = keep * self.score[j] + self.loss_of(said["mixtures"][j], y, 4 * s2)
         for j in range(3):
-            self.score[j] = keep * self.score[j] + self.loss_of(said["mixtures"][j], y, s2)
             self.final[j] = keep * self.final[j] + self.loss_of(said["final"][j], y, final_s2)
         self.own_rounds = keep * self.own_rounds + 1
 

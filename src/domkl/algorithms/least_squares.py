@@ -15,9 +15,11 @@ of all fits, weighed by samples. Who has no samples has no weight in it, and tak
 **Mixtures.** Experts are the fits θ and φ, the learner's own last label, and the newest lag. Three
 mixtures weigh them: ``m`` by the evidence of the θs, ``ms`` by ML-Poly over the θs, both with
 accounts that are averaged between neighbors; ``b`` by ML-Poly over all, with its own accounts. The
-evidence of the three weighs them in turn. Accounts forget in time: with n the number of labels in
-one, it is multiplied by 2n/(2n + 1) before the next is added. Then n grows by a half each label,
-and what is older than half of the stream counts little. Losses are robust: see `robust_square`.
+evidence of the three, and of the last label by itself, weighs them in turn. Accounts forget in
+time: with n the number of labels in one, it is multiplied by 2n/(2n + 1) before the next is added.
+Then n grows by a half each label, and what is older than half of the stream counts little. Losses
+are robust: see `robust_square`. A learner's own first label is in none of its own accounts: before
+it, there was nothing to tell the experts apart, and its error would only hide what later ones say.
 
 **Corrector.** The error, in units of its own deviation, is fitted by least squares on the learner's
 and the neighbors' newest errors (A), and on how far the last label was from the prediction (B).
@@ -63,8 +65,12 @@ FADE = 0.01
 MEMORY_PRIOR = (0.7, 0.3)
 #: in the mixture b, of the own fits, and of the last label and of the lag
 OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
-#: of the mixtures m, ms and b, and of no correction, A and B, before any loss
-TOP_PRIOR = np.array([0.5, 0.48, 0.02])
+#: of the mixtures m, ms and b and of the last label, and of no correction, A and B, before any loss
+TOP_PRIOR = np.array([0.48, 0.46, 0.05, 0.01])
+N_TOP = len(TOP_PRIOR)
+#: of the variance within which losses at the top are squares, over that of the other accounts: what
+#: follows the last label errs seldom and by much, and that must count
+TOP_REACH = 4.0
 FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
 #: of the corrector: weight of ‖w‖² beside the squared errors, and the memory of A and B
 CORRECTOR_RIDGE = 10.0
@@ -105,7 +111,7 @@ class State(NamedTuple):
     own_counts: Floats  # (K, 2)         n, for each memory
     own_regret: Floats  # (K, E)         R of b
     own_variance: Floats  # (K, E)       V of b
-    score: Floats  # (K, 3)              losses of m, ms and b
+    score: Floats  # (K, 4)              losses of m, ms and b, and of the last label
     final: Floats  # (K, 3)              losses without correction, with A, with B
     own_rounds: Floats  # (K,)           number of labels in these four accounts
     correction: Floats  # (K, 2 · 4)     of A and B, for the clues: 1, own, nearby, gap
@@ -125,7 +131,7 @@ class State(NamedTuple):
     by_evidence: Floats  # (K, F)        weights of m
     by_regret: Floats  # (K, F)          of ms
     by_own: Floats  # (K, E)             of b
-    top: Floats  # (K, 3)                of the three
+    top: Floats  # (K, 4)                of the three, and of the last label
 
 
 class Message(NamedTuple):
@@ -154,7 +160,7 @@ class Note(NamedTuple):
     """What a learner notes of a prediction until its label comes."""
 
     experts: Floats  # (2F + 2,)  θs, φs, last label, lag
-    mixtures: Floats  # (3,)      m, ms, b
+    mixtures: Floats  # (4,)      m, ms, b, last label
     final: Floats  # (3,)         without correction, with A, with B
     shares: Floats  # (F,)        weight of each fit in the prediction, θ and φ together
     clues: Floats  # (4,)
@@ -163,15 +169,15 @@ class Note(NamedTuple):
 @sweep
 def _noted(notes: Floats, n_fits: int) -> Note:
     """A learner's row of notes, by name."""
-    n = 2 * n_fits + 2
-    parts = (notes[n : n + 3], notes[n + 3 : n + 6], notes[n + 6 : n + 6 + n_fits])
-    return Note(notes[:n], parts[0], parts[1], parts[2], notes[n + 6 + n_fits :])
+    n, m = 2 * n_fits + 2, 2 * n_fits + 2 + N_TOP
+    parts = (notes[n:m], notes[m : m + 3], notes[m + 3 : m + 3 + n_fits])
+    return Note(notes[:n], parts[0], parts[1], parts[2], notes[m + 3 + n_fits :])
 
 
 def n_notes(state: State) -> int:
     """Numbers in a `Note`."""
     n_fits: int = state.sums.shape[1]
-    return 3 * n_fits + 12
+    return 3 * n_fits + N_TOP + 9
 
 
 @scalar
@@ -195,6 +201,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
         note.experts[2 * n_fits] = _last(state, k, note.mixtures[0])
         note.mixtures[1] = dot(state.by_regret[k], note.experts)
         note.mixtures[2] = dot(state.by_own[k], note.experts)
+        note.mixtures[3] = note.experts[2 * n_fits]
         note.final[0] = dot(state.top[k], note.mixtures)
         for i in range(n_fits):
             note.shares[i] = _share(state, k, i) + _own_share(state, k, i)
@@ -223,7 +230,7 @@ def _consult(experts: Floats, state: State, params: Params, inputs: Inputs, k: i
 
 @sweep
 def mix(state: State, params: Params) -> None:
-    """Write the weights of m, ms and b, and of the three, which follow from the accounts."""
+    """Write the weights of m, ms and b, and at the top, which follow from the accounts."""
     n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
     own_prior = np.empty(state.own_regret.shape[1])
     for i in range(2 * n_fits, len(own_prior)):
@@ -245,9 +252,10 @@ def _share(state: State, k: int, fit: int) -> float:
     """The weight of a fit's θ in the mixture of mixtures."""
     top, b = state.top[k], state.by_own[k, fit]
     m, ms = state.by_evidence[k, fit], state.by_regret[k, fit]
-    if state.own_rounds[k] == 0:  # m stands for the last label, see `_last`
-        b += state.by_own[k, 2 * state.sums.shape[1]] * m
-    return float(top[0] * m + top[1] * ms + top[2] * b)
+    shares = top[0] * m + top[1] * ms + top[2] * b
+    if not _has_last(state, k):  # m stands for the last label, see `_last`
+        shares += _last_weight(state, k) * m
+    return float(shares)
 
 
 @sweep
@@ -259,8 +267,19 @@ def _own_share(state: State, k: int, fit: int) -> float:
 @sweep
 def _last_share(state: State, k: int) -> float:
     """The weight of the last label."""
-    is_known = state.own_rounds[k] > 0
-    return float(state.top[k, 2] * state.by_own[k, 2 * state.sums.shape[1]]) if is_known else 0.0
+    return _last_weight(state, k) if _has_last(state, k) else 0.0
+
+
+@sweep
+def _last_weight(state: State, k: int) -> float:
+    """The weight of the last label, or of what stands for it."""
+    return float(state.top[k, 3] + state.top[k, 2] * state.by_own[k, 2 * state.sums.shape[1]])
+
+
+@sweep
+def _has_last(state: State, k: int) -> bool:
+    """Whether the learner had a label."""
+    return bool(state.noise[k, 1] > 0)
 
 
 @sweep
@@ -269,7 +288,7 @@ def _last(state: State, k: int, otherwise: float) -> float:
 
     Of labels ±1 the log-odds, by how often a label was that of before.
     """
-    return float(state.last[k] * state.odds[k]) if state.own_rounds[k] > 0 else otherwise
+    return float(state.last[k] * state.odds[k]) if _has_last(state, k) else otherwise
 
 
 @sweep
@@ -368,16 +387,22 @@ def _add_shared(
 
 @sweep
 def _add_own(state: State, params: Params, note: Note, y: float, k: int) -> None:
-    """Add the label to the accounts of b, of the mixtures, and of the corrections."""
+    """Add the label to the accounts of b, at the top, and of the corrections.
+
+    Not the first one: see the module's page.
+    """
+    if not _has_last(state, k):
+        return
     n, kind = state.own_rounds[k], params.loss.kind
     keep, variance = 2 * n / (2 * n + 1), _mean_loss(state.score[k], n)
     slope, regret = _slope(kind, note.mixtures[2], y, variance), state.own_regret[k]
     spread, experts = state.own_variance[k], note.experts[: len(regret)]
     add_regrets(regret, spread, regret, spread, experts, note.mixtures[2], slope, keep)
     final_variance = _mean_loss(state.final[k], n)
-    for j in range(3):
-        loss = _loss(kind, note.mixtures[j], y, variance)
+    for j in range(N_TOP):
+        loss = _loss(kind, note.mixtures[j], y, TOP_REACH * variance)
         state.score[k, j] = keep * state.score[k, j] + loss
+    for j in range(3):
         loss = _loss(kind, note.final[j], y, final_variance)
         state.final[k, j] = keep * state.final[k, j] + loss
     state.own_rounds[k] = keep * n + 1
@@ -758,7 +783,7 @@ class DOMKRLS(CompiledAlgorithm):
             own_counts=np.zeros((n, 2)),
             own_regret=np.zeros((n, n_experts)),
             own_variance=np.zeros((n, n_experts)),
-            score=np.zeros((n, 3)),
+            score=np.zeros((n, N_TOP)),
             final=np.zeros((n, 3)),
             own_rounds=np.zeros(n),
             correction=np.zeros((n, 8)),
@@ -777,7 +802,7 @@ class DOMKRLS(CompiledAlgorithm):
             by_evidence=np.empty((n, n_fits)),
             by_regret=np.empty((n, n_fits)),
             by_own=np.empty((n, n_experts)),
-            top=np.empty((n, 3)),
+            top=np.empty((n, N_TOP)),
         )
         mix(state, self.compiled)
         return state
@@ -803,7 +828,7 @@ class DOMKRLS(CompiledAlgorithm):
     def neighbors(self, state: State, heard: Mapping[str, Array]) -> Function:
         """Their θs with our weights, our fits and our last label."""
         rows = np.zeros(len(heard["rounds"]), dtype=np.intp)
-        shown = ("own", "diagonal", "own_rounds", "last", "odds", "lag", "is_linear")
+        shown = ("own", "diagonal", "noise", "last", "odds", "lag", "is_linear")
         weights = ("by_evidence", "by_regret", "by_own", "top")
         mine = {name: getattr(state, name)[rows] for name in shown + weights}
         given = {name: np.ascontiguousarray(heard[name]) for name in ("sums", "counts")}
