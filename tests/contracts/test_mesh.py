@@ -6,6 +6,7 @@ import pytest
 import domkl
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
 from domkl.mesh.testing.schedules import DRAWN, algorithm_of
 
@@ -27,24 +28,26 @@ def graphs(algorithm):
     return [*made, domkl.Graph.from_edges(N_LEARNERS, [(0, 2), (2, 3), (0, 3), (4, 5)])]
 
 
-def network_of(algorithm, graph, dtype, b, **options):
+def network_of(algorithm, graph, dtype, b, delay=0, missing=0.0, **options):
     generator = np.random.default_rng(b)
     x, y = generator.random((N_ROUNDS, N_LEARNERS, 3)), generator.random((N_ROUNDS, N_LEARNERS))
+    y[generator.random(y.shape) < missing] = np.nan
     bank = domkl.gaussian_bank([1.0] if algorithm.single_kernel else [0.01, 1.0, 100.0])
     linear = not algorithm.single_kernel
     features = domkl.RandomFeatures.draw(bank, 3, 7, seed=b, linear=linear)
     inputs = tuple(Range(name, 0, 1) for name in "abc")
-    model = Model(algorithm, features, inputs, Range("y", 0, 1), dtype=dtype)
+    model = Model(algorithm, features, inputs, Range("y", 0, 1), dtype=dtype, delay=delay)
     return VirtualNetwork(model, neighbors_of(graph), x, y, mode="lockstep", **options)
 
 
 def assert_equal_to_the_simulator(network, graph, dtype):
-    model = network.model
-    run = domkl.simulate(model.algorithm, network.x, network.y, graph, model.features, dtype=dtype)
+    model, options = network.model, {"dtype": dtype, "delay": network.model.delay}
+    run = domkl.simulate(model.algorithm, network.x, network.y, graph, model.features, **options)
     network.run(60.0)
     np.testing.assert_array_equal(network.predictions(), run.predictions)
     states = network.states()
-    for field, expected in run.state._asdict().items():
+    expected_state = run.state.state if model.delay else run.state
+    for field, expected in expected_state._asdict().items():
         found = np.concatenate([getattr(state, field) for state in states])
         np.testing.assert_array_equal(found, expected, err_msg=field)
         assert found.dtype == expected.dtype
@@ -69,3 +72,42 @@ def test_lost_and_overtaking_frames_only_cost_time(name):
         assert_equal_to_the_simulator(network, graph, "float64")
         waited = [each.measures.n_waited for each in network.protocols()]
         assert waited == [0] * N_LEARNERS
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", ["domkl", "rff-domkl", "domkrls", "domkrls-forget"])
+def test_late_and_missing_labels_are_those_of_the_simulator(name, dtype):
+    algorithm = ALGORITHMS[name]
+    missing = 0.3 if algorithm.takes_missing else 0.0
+    for b, graph in enumerate(graphs(algorithm)):
+        network = network_of(algorithm, graph, dtype, b, delay=1 + 3 * b, missing=missing)
+        assert_equal_to_the_simulator(network, graph, dtype)
+
+
+def test_a_learner_that_waits_for_labels_continues_from_its_checkpoint():
+    """Alone and without faults, to the bit: what waits is in the checkpoint."""
+    graph = domkl.Graph.empty(N_LEARNERS)
+    whole, killed = (
+        network_of(domkl.DOMKRLS(), graph, "float64", 0, delay=4, missing=0.2) for _ in range(2)
+    )
+    for moment in (1.35, 2.15):
+        killed.at(moment, lambda: killed.crash("2"))
+        killed.at(moment + 0.3, lambda: killed.start("2"))
+    for network in (whole, killed):
+        network.run(60.0)
+    assert killed.machines["2"].incarnation == 3
+    np.testing.assert_array_equal(killed.predictions(), whole.predictions())
+    for ours, theirs in zip(*(each.states() for each in (killed, whole)), strict=True):
+        for field in ours._fields:
+            np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
+
+
+def test_a_label_that_waits_is_checked_when_it_is_restored():
+    network = network_of(domkl.DOMKRLS(), domkl.Graph.empty(N_LEARNERS), "float64", 0, delay=4)
+    network.run(2.0)
+    protocol = network.protocols()[0]
+    parts = protocol.snapshot()
+    assert parts.arrays["waiting.state.x"].shape == (4, 3)
+    parts.arrays["waiting.state.notes"] = parts.arrays["waiting.state.notes"][:, 1:]
+    with pytest.raises(domkl.DataError, match=r"waiting\.state must be of at most 4 samples"):
+        Protocol("0", network.model, (), incarnation=9, snapshot=parts)

@@ -28,7 +28,8 @@ _TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "out
 #: keys of the file that are fields of MeshConfig under the same name
 _PLAIN = {"name": str, "mode": str, "transport": str, "checkpoint_every": int, "queue": int,
           "outside": str, "lags": int}  # fmt: skip
-_MODEL = {"frequencies": "n_frequencies", "seed": "seed", "dtype": "dtype", "linear": "linear"}
+_MODEL = {"frequencies": "n_frequencies", "seed": "seed", "dtype": "dtype", "linear": "linear",
+          "delay": "delay"}  # fmt: skip
 
 
 def read_config(path: Path) -> MeshConfig:
@@ -111,7 +112,7 @@ def _edges(rows: list[Any]) -> tuple[tuple[str, str], ...]:
 def _model(table: Mapping[str, Any]) -> dict[str, Any]:
     _check_keys("model.", table, ("algorithm", "kernels", "parameters", *_MODEL))
     given: dict[str, Any] = {}
-    kinds = {"frequencies": int, "seed": int, "dtype": str, "linear": bool}
+    kinds = {"frequencies": int, "seed": int, "dtype": str, "linear": bool, "delay": int}
     for key, name in _MODEL.items():
         if key in table:
             given[name] = _typed(f"model.{key}", table[key], kinds[key])

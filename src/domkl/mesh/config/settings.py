@@ -54,6 +54,9 @@ class MeshConfig:
         σ² of each Gaussian kernel, or the algorithm's own kernels.
     linear : bool
         Add the linear kernel to the Gaussian ones.
+    delay : int
+        Samples until a label is seen: a sample is predicted when it comes, and learned when so
+        many more have come.
     members : tuple of Member
         In the order of the file; messages are summed in this order.
     router : Address, optional
@@ -72,6 +75,7 @@ class MeshConfig:
     n_frequencies: int = 50
     seed: int = 1
     dtype: Literal["float64", "float32"] = "float64"
+    delay: int = 0
     name: str = "mesh"
     mode: Mode = "lockstep"
     transport: str = "tls"
@@ -123,7 +127,8 @@ class MeshConfig:
         features = RandomFeatures.draw(
             self.bank(), len(self.inputs), self.n_frequencies, seed=self.seed
         )
-        return Model(self.algorithm, features, self.inputs, self.target, self.dtype, self.outside)
+        ranges = (self.inputs, self.target)
+        return Model(self.algorithm, features, *ranges, self.dtype, self.outside, self.delay)
 
 
 def lag_ranges(target: Range, lags: int) -> tuple[Range, ...]:
@@ -179,6 +184,11 @@ def _check_learning(config: MeshConfig) -> None:
     checks.whole("model.seed", config.seed, 0)
     checks.whole("model.frequencies", config.n_frequencies, 1, MOST)
     checks.choice("model.dtype", config.dtype, ("float64", "float32"))
+    checks.whole("model.delay", config.delay, 0, MOST)
+    if config.delay and config.lags is not None:
+        raise ParameterError(
+            f"model.delay must be 0 for a series, whose next value is predicted, got {config.delay}"
+        )
     if config.kernels == "default":
         if config.linear:
             raise ParameterError("model.linear is for bandwidths in model.kernels, got 'default'")

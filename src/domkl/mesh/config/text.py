@@ -97,6 +97,7 @@ def _model(config: MeshConfig) -> list[str]:
         f"frequencies = {config.n_frequencies}  # per kernel; messages grow with it",
         f"seed = {config.seed}  # of the frequencies",
         f"dtype = {_value(config.dtype)}  # float32 halves the messages",
+        *([f"delay = {config.delay}  # samples until a label is seen"] if config.delay else []),
         "",
         "[model.parameters]",
         *(f"{key} = {value}" for key, value in parameters.items()),

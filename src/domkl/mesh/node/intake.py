@@ -37,7 +37,7 @@ class Inputs(BaseModel):
 class Given(Inputs):
     """A sample: x and y, or the next value of a series."""
 
-    y: Number | None = Field(None, description="the label, in its own units")
+    y: Number | None = Field(None, description="the label, in its own units; null if missing")
     value: Number | None = Field(None, description="the next value of a time series")
     id: str | None = Field(
         None, pattern=ID, description="the client's: a sample that is sent again is learned once"
@@ -113,7 +113,13 @@ class SampleFormat:
         return self.prepared(Entry(self._values(given), given.id or ""))
 
     def prepared(self, entry: Entry) -> Prepared:
-        """Scale a sample; DataError if a value is outside its range and the model refuses that."""
+        """Scale a sample; DataError if a value is outside its range and the model refuses that.
+
+        A label may be missing, NaN; the value of a series may not.
+        """
+        if not self.lags and np.isnan(entry.values[-1]):
+            inputs, n_outside = self._scaled(entry.values[:-1], slice(-1))
+            return Prepared(entry, np.append(inputs, np.nan), n_outside)
         return Prepared(entry, *self._scaled(entry.values, self._part))
 
     def inputs(self, x: Values) -> Scaled:
@@ -138,9 +144,10 @@ class SampleFormat:
             if given.value is None or given.x is not None or given.y is not None:
                 raise DataError("sample of a series must have value, and neither x nor y")
             return np.array([given.value])
-        if given.value is not None or given.x is None or given.y is None:
+        if given.value is not None or given.x is None or "y" not in given.model_fields_set:
             raise DataError("sample must have x and y, and no value: the mesh has no lags")
-        return np.append(_ordered(given.x, self.model.inputs), given.y)
+        y = np.nan if given.y is None else given.y  # null: there is no label
+        return np.append(_ordered(given.x, self.model.inputs), y)
 
 
 def _ordered(x: Values, ranges: Sequence[Range]) -> Floats:

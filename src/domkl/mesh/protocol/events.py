@@ -11,7 +11,7 @@ from domkl.typing import Floats
 
 
 class Sample(NamedTuple):
-    """A sample to learn.
+    """A sample to learn; a label of NaN is missing: the learner predicts, and follows the others.
 
     Numbers ascend by one. The first is ``Protocol.learned + 1``, so that after a restart the driver
     knows which samples the checkpoint lacks.

@@ -4,11 +4,11 @@ It calls the algorithm as the simulator does, in the same order: predict, local_
 neighbors of core/exchange.py, merge. Without faults both agree to the bit.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,7 @@ class LocalLearner:
         self._is_weighted = "metropolis" in exchange.values()
         self._heard: dict[str, Array] = {}  # last merged values by field, one row per neighbor
         self._is_blank = True
+        self._waiting: deque[Pair] = deque()  # predicted, and not learned yet; oldest first
         self._stack = FeatureStack([model.features])
         self._features = model.features.empty(1, 1, model.dtype)  # buffers of z and its energy
 
@@ -63,6 +64,31 @@ class LocalLearner:
             if not np.isfinite(values).all():
                 raise DataError(f"{prefix}.{field} must be finite")
         self.state = state
+        self._restore_waiting(f"waiting.{prefix}", arrays)
+
+    def saved(self, prefix: str) -> dict[str, Array]:
+        """Return what a checkpoint keeps: the state, and the samples that wait."""
+        arrays: dict[str, Array] = {f"{prefix}.{f}": v for f, v in self.state._asdict().items()}
+        if self._waiting:
+            columns = zip(Pair._fields, zip(*self._waiting, strict=True), strict=True)
+            arrays |= {f"waiting.{prefix}.{f}": np.concatenate(each) for f, each in columns}
+        return arrays
+
+    def _restore_waiting(self, prefix: str, arrays: Mapping[str, Array]) -> None:
+        """Take the samples that wait from a checkpoint; one without any has none."""
+        self._waiting.clear()
+        stored = [arrays[name] for f in Pair._fields if (name := f"{prefix}.{f}") in arrays]
+        if not stored:
+            return
+        like = self._pair(*self.look(np.zeros(self.model.features.n_inputs)), np.zeros(1))
+        n = len(stored[0])
+        are_sound = len(stored) == len(like) and 0 < n <= self.model.delay
+        if not are_sound or any(
+            each.shape != (n, *part.shape[1:]) for each, part in zip(stored, like, strict=True)
+        ):
+            raise DataError(f"{prefix} must be of at most {self.model.delay} samples, and whole")
+        columns = [np.asarray(each, dtype=np.float64) for each in stored]
+        self._waiting.extend(Pair(*(each[[i]] for each in columns)) for i in range(n))
 
     def layout(self) -> Layout:
         """Return the layout of this learner's messages, from the message of a trial step."""
@@ -77,12 +103,34 @@ class LocalLearner:
 
         Both results are buffers that the next call overwrites.
         """
-        row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
+        inputs = self._inputs(np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1))
+        return inputs, self.model.algorithm.predict(self.state, inputs)
+
+    def _inputs(self, row: Floats) -> Inputs:
+        """Compute the features of an input (1, d), into the buffers."""
         z, energy = self._features
         if self.model.algorithm.uses_features:
             self._stack.write(row, z, energy)
-        inputs = Inputs(row, z[0], energy[0])
-        return inputs, self.model.algorithm.predict(self.state, inputs)
+        return Inputs(row, z[0], energy[0])
+
+    def due(
+        self, inputs: Inputs, prediction: Prediction, y: Floats
+    ) -> tuple[Inputs, Prediction, Floats] | None:
+        """Give what is to be learned now that this sample was predicted, for `local_step`.
+
+        With a delay of n it is the sample of n before, with what was predicted then; None while
+        there is none.
+        """
+        if self.model.delay == 0:
+            return inputs, prediction, y
+        self._waiting.append(self._pair(inputs, prediction, y))
+        if len(self._waiting) <= self.model.delay:
+            return None
+        x, y, *then = self._waiting.popleft()
+        return self._inputs(x), Prediction(*then), y
+
+    def _pair(self, inputs: Inputs, prediction: Prediction, y: Floats) -> "Pair":
+        return Pair(*(each.copy() for each in (inputs.x, y, *prediction)))
 
     @property
     def is_blank(self) -> bool:
@@ -114,14 +162,24 @@ class LocalLearner:
         return float(apart @ apart) / len(apart)
 
     def learn(self, x: Floats, y: float) -> float:
-        """Learn a sample without neighbors; return the prediction made before."""
+        """Take a sample without neighbors; return the prediction made before."""
         inputs, prediction = self.look(x)
-        self.merge(self.local_step(inputs, prediction, np.array([y]))[1], ())
-        return float(prediction.y_hat[0])
+        y_hat, due = float(prediction.y_hat[0]), self.due(inputs, prediction, np.array([y]))
+        if due is not None:
+            message = self.local_step(*due)[1]
+            if message is not None:
+                self.merge(message, ())
+        return y_hat
 
     def local_step(self, inputs: Inputs, prediction: Prediction, y: Floats) -> tuple[Any, Any]:
-        """Learn a sample, given what `look` returned; return the state and the message."""
+        """Learn a sample, given what `look` or `due` returned; return the state and the message.
+
+        Without a label, NaN, it is a step without a sample; the message is None if the algorithm
+        cannot make one.
+        """
         algorithm = self.model.algorithm
+        if np.isnan(y[0]) and not algorithm.takes_missing:
+            return self.state, self.idle_step()
         self.state, message = algorithm.local_step(self.state, inputs, y, prediction, self.net)
         return self.state, message
 
@@ -189,6 +247,16 @@ class LocalLearner:
         return metropolis_weights(self.net.degree, degrees)
 
 
+class Pair(NamedTuple):
+    """A sample that waits for its label, and what was predicted: each one row."""
+
+    x: Floats  # (1, d)
+    y: Floats  # (1,)
+    y_hat: Floats  # (1,)
+    by_kernel: Floats  # (1, P)
+    notes: Floats  # (1, N)
+
+
 def _net(degree: int) -> Net:
     ends = np.array([0, degree], dtype=np.int64)
     return Net(np.array([float(degree)]), np.array([1.0]), ends)
@@ -252,16 +320,30 @@ class Measures:
     last_label: float = 0.0
 
     def judge(self, y: float, y_hat: float, gap: float | None) -> None:
-        """Record a prediction of a label, and its squared distance to the neighbors' ones."""
+        """Record a prediction of a label, and its squared distance to the neighbors' ones.
+
+        Without a label, NaN, there is nothing to record.
+        """
+        if np.isnan(y):
+            return
         self.errors.add((y_hat - y) ** 2)
         self.errors_last_value.add((self.last_label - y) ** 2)
-        self.last_label = y
         if gap is not None:
             self.gaps.add(gap)
 
+    def judge_alone(self, y: float, y_hat: float) -> None:
+        """Record what the learner without neighbors predicted."""
+        if not np.isnan(y):
+            self.errors_alone.add((y_hat - y) ** 2)
+
+    def see(self, y: float) -> None:
+        """Take note of a label that is known from now on."""
+        if not np.isnan(y):
+            self.last_label = y
+
     @property
     def n_learned(self) -> int:
-        """Number of samples learned."""
+        """Number of samples with a label that were predicted; with a delay, the last ones wait."""
         return self.errors.n
 
     @property

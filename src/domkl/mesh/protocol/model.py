@@ -40,6 +40,9 @@ class Model:
     outside : "clip" or "refuse"
         What to do with a value outside of its range: clip it to the range and count it, or raise
         DataError.
+    delay : int
+        Samples until a label is seen, as of `domkl.simulate`: a sample is predicted when it comes,
+        and learned when so many more have come. For labels h steps ahead it is h − 1.
     """
 
     algorithm: Algorithm
@@ -48,8 +51,11 @@ class Model:
     target: Range
     dtype: Literal["float64", "float32"] = "float64"
     outside: Literal["clip", "refuse"] = "clip"
+    delay: int = 0
 
     def __post_init__(self) -> None:
+        checks.whole("delay", self.delay, 0)
+        object.__setattr__(self, "algorithm", self.algorithm.delayed(self.delay))
         checks.choice("dtype", self.dtype, ("float64", "float32"))
         checks.choice("outside", self.outside, ("clip", "refuse"))
         name = type(self.algorithm).__name__
@@ -82,6 +88,7 @@ class Model:
             "inputs": hashlib.sha256(ranges.encode()).hexdigest()[:32],
             "target": f"{self.target.name} {self.target.low!r} {self.target.high!r}",
             "numbers": self.dtype,
+            **({"delay": str(self.delay)} if self.delay else {}),
         }
 
     @cached_property

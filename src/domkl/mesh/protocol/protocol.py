@@ -144,9 +144,9 @@ class Protocol:
 
     def snapshot(self) -> Parts:
         """Return a copy of all that a restart needs."""
-        arrays = {f"state.{f}": v for f, v in self.learner.state._asdict().items()}
+        arrays = self.learner.saved("state")
         if self.alone is not None:
-            arrays |= {f"alone.{f}": v for f, v in self.alone.state._asdict().items()}
+            arrays |= self.alone.saved("alone")
         header = {
             "model": dict(self.model.parts),
             "learned": self.learned,
@@ -216,17 +216,22 @@ class Protocol:
         return not is_complete and now - self._start_time < self.timing.start_timeout
 
     def _learn(self, sample: events.Sample, now: float) -> None:
-        """Begin a step with a sample."""
+        """Predict a sample, and begin a step with the one whose label is known now."""
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
         self.edges.effects.append(events.Predicted(sample.number, y_hat))
         self.measures.judge(sample.y, y_hat, self.learner.neighbor_distance(inputs, y_hat))
         if self.alone is not None:
-            self.measures.errors_alone.add((self.alone.learn(sample.x, sample.y) - sample.y) ** 2)
+            self.measures.judge_alone(sample.y, self.alone.learn(sample.x, sample.y))
         self.learned = sample.number
-        self._is_following = False
-        message = self.learner.local_step(inputs, prediction, np.array([sample.y]))[1]
-        self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
+        due = self.learner.due(inputs, prediction, np.array([sample.y]))
+        if due is None:
+            return
+        self.measures.see(float(due[2][0]))
+        message = self.learner.local_step(*due)[1]
+        if message is not None:
+            self._is_following = False
+            self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
 
     def _follow(self, now: float) -> bool:
         """Begin a step without a sample, if a neighbor has waited long enough for our offer."""

@@ -92,6 +92,7 @@ WRONG = [
     ('name = "plant"', 'mode = "fast"', "mode must be one of lockstep, async, got 'fast'"),
     ('name = "plant"', "queue = 0", "queue must be an integer >= 1, got 0"),
     ("[model]", "[model]\nfrequencies = 99999", "model.frequencies must be at most 10000"),
+    ("[model]", "[model]\ndelay = -1", "model.delay must be an integer >= 0, got -1"),
     ('name = "plant"', "lags = 3", "inputs and lags exclude each other; drop one of them"),
     (
         'name = "plant"',
@@ -329,6 +330,7 @@ def configs(draw):
         n_frequencies=draw(st.integers(1, 200)),
         seed=draw(st.integers(0, 2**40)),
         dtype=draw(st.sampled_from(["float64", "float32"])),
+        delay=0 if is_series else draw(st.integers(0, 30)),
         name=draw(names),
         mode=draw(st.sampled_from(["lockstep", "async"])),
         transport=transport,

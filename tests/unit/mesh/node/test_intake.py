@@ -61,8 +61,20 @@ def test_what_is_not_finite_is_refused_always(model_of, outside, value):
     form = SampleFormat(model_of(outside=outside), None)
     with pytest.raises(DataError, match=r"b must be in 0 \.\. 1, got"):
         form.prepared(Entry(np.array([0.5, value, 0.5])))
-    with pytest.raises(DataError, match=r"y must be in 0 \.\. 1, got"):
-        form.prepared(Entry(np.array([0.5, 0.5, value])))
+    if not np.isnan(value):  # NaN is a label that is missing
+        with pytest.raises(DataError, match=r"y must be in 0 \.\. 1, got"):
+            form.prepared(Entry(np.array([0.5, 0.5, value])))
+
+
+def test_a_label_may_be_missing_if_the_client_says_so(model, refusing):
+    for each in (model, refusing):
+        (found,) = prepared(SampleFormat(each, None), '{"x": [5, 0.5], "y": null}')
+        np.testing.assert_array_equal(found.scaled, [0.5, 0.75, np.nan])
+        assert found.n_outside == 0
+    with pytest.raises(DataError, match="sample must have x and y"):
+        prepared(SampleFormat(model, None), '{"x": [5, 0.5]}')
+    with pytest.raises(DataError, match="sample of a series must have value"):
+        prepared(SampleFormat(model, 2), '{"value": null}')
 
 
 def test_values_are_scaled_by_their_ranges(model_of):
