@@ -2,30 +2,34 @@
 
     DOMKL_DATA=folder python benchmarks/bench_domkrls.py [--trials N] [--sets NAME ...]
     DOMKL_DATA=folder python benchmarks/bench_domkrls.py --newcomer
+    DOMKL_DATA=folder python benchmarks/bench_domkrls.py --coverage
+    DOMKL_DATA=folder python benchmarks/bench_domkrls.py --hindsight   (bench_hindsight.py)
     python benchmarks/bench_domkrls.py --speed
+    python benchmarks/bench_domkrls.py --long
 
 The setting: K = 10, connection probability 0.25, interleaved, the authors' scaling, M = 50, no
 MSE(1) = 1. MSE and CV are times 10⁻². Labels are seen at the end of their round, and "pooled" is
 one linear fit to all learners' samples that predicts a whole round before it learns it. "First
 form" is DOMKRLS of version 0.1, first_form.py. A newcomer joins eleven stations of beijing-air
-after 1500 hours: three stations, three periods. Speeds are ratios within one run.
+after 1500 hours: three stations, three periods. Coverage is the share of labels within 1.96
+deviations, also in windows of 500 labels of one learner from 200 rounds after the noise became five
+times as large, and from 200 rounds after it fell again. Speeds are ratios within one run. --long
+takes a million steps in float32 and in float64.
 """
 
 import argparse
-import csv
-import gzip
-import io
 import time
-from importlib.resources import files
 
+import bench_hindsight
 import first_form
 import numpy as np
+import streams
 
 import domkl
 from domkl.algorithms.base import Algorithm
 
 K, M = 10, 50
-LONG = {"traffic": ("traffic_volume", 5500), "temperature": ("temp", 6500)}  # the authors' arrays
+LONG = streams.LONG
 DAYS = 12  # rounds after which a learner of a series dealt to ten has the same hour of the day
 # (research prototype, COMKL tuned in hindsight), MSE x 1e-2
 GOALS = {
@@ -68,14 +72,7 @@ class Corrected(Algorithm):
 
 
 def stream(name):
-    if name not in LONG:
-        made = domkl.load_set(name)
-        return domkl.deal(made.X, made.y, K)
-    column, n = LONG[name]
-    packed = (files("domkl.data") / "files" / "metro.csv.gz").read_bytes()
-    rows = csv.DictReader(io.StringIO(gzip.decompress(packed).decode()))
-    values = np.array([float(row[column]) for row in rows][:n])
-    return domkl.deal(*domkl.embed(domkl.scaled(values, "authors").values, 5), K)
+    return streams.of_paper(name)[:2]
 
 
 def run(algorithm, X, y, n_trials, **options):
@@ -170,11 +167,63 @@ def newcomer(joins=1500, n_rounds=500):
                 }
                 found = [100 * np.nanmean(each**2) for each in squares.values()]
                 totals.setdefault(n, []).append(found)
+    limits = {24: 0.70, 100: 0.93}
     for n, found in totals.items():
         label = f"first {n}" if n < n_rounds else f"100 to {n}"
         ours, always, last, lone, near, near_last = np.mean(found, axis=0)
         row = (ours, always, last, lone, ours / last, near / near_last)
         print(f"| {label} | " + " | ".join(f"{v:.4g}" for v in row) + " |")
+        if n in limits:
+            print(
+                f"{label}: {ours / lone:.2f} of the first form alone (at most {limits[n]}),", end=""
+            )
+            print(f" {ours / last:.2f} of the last value (at most 1.02)")
+        else:
+            apart = (ours / last) / (near / near_last) - 1
+            print(f"{label}: {apart:+.1%} from its neighbors, over the last value (within 5 %)")
+
+
+def coverage():
+    """Labels within 1.96 deviations, 0.93 to 0.97: on every set, and after the noise changed."""
+    print("| stream | after 50 rounds | windows of 500 labels |")
+    print("|---|---|---|")
+    for name in (*GOALS, "noise that changes"):
+        made = streams.STREAMS[name]() if name in GOALS else streams.louder(3000)
+        run = simulated(domkl.DOMKRLS(newest_lag=made.lag), made)
+        inside = np.abs(run.predictions - made.y) <= 1.96 * run.deviation
+        if name in GOALS:
+            print(f"| {name} | {inside[50:].mean():.3f} | |", flush=True)
+            continue
+        third, windows = len(inside) // 3, []
+        for start in (third + 200, 2 * third + 200):
+            windows += [inside[at : at + 500].mean(axis=0) for at in (start, start + 300)]
+        low, high = np.min(windows), np.max(windows)
+        print(f"| {name} | {inside[50:].mean():.3f} | {low:.3f} to {high:.3f} |")
+
+
+def simulated(algorithm, made, seed=0):
+    features = domkl.RandomFeatures.draw(algorithm.bank(), made.X.shape[2], M, seed=seed)
+    graph = made.graph(seed)
+    return domkl.simulate(algorithm, made.X, made.y, graph, features, cv="off", deviation=True)
+
+
+def long_run(n_rounds=250_000, n_learners=4):
+    """A million steps of a stream whose inputs stay in one place for long: float32 as float64."""
+    generator = np.random.default_rng(0)
+    graph = domkl.Graph.ring(n_learners)
+    ends = {}
+    features = domkl.RandomFeatures.draw(domkl.default_bank(), 2, 10, seed=0)
+    X = generator.random((n_rounds, n_learners, 2))
+    X[n_rounds // 4 : n_rounds // 2] = 0.5  # the same input a hundred thousand times
+    y = np.sin(5 * X[..., 0]) + X[..., 1] ** 2 + 0.1 * generator.normal(size=X.shape[:2])
+    for dtype in ("float64", "float32"):
+        run = domkl.simulate(domkl.DOMKRLS(), X, y, graph, features, cv="off", dtype=dtype)
+        is_finite = all(np.isfinite(each).all() for each in run.state)
+        ends[dtype] = run.predictions[-n_rounds // 10 :]
+        mse = np.mean((ends[dtype] - y[-n_rounds // 10 :]) ** 2)
+        print(f"{dtype}: {y.size} steps, last tenth MSE {mse:.5f} (noise 0.01), finite {is_finite}")
+    apart = np.sqrt(np.mean((ends["float32"] - ends["float64"]) ** 2))
+    print(f"root mean square between the two in the last tenth: {apart:.2g}")
 
 
 def microseconds(algorithm, X, y, graph, dtype):
@@ -210,15 +259,23 @@ def main():
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--sets", nargs="+", choices=GOALS, default=list(GOALS))
     parser.add_argument("--newcomer", action="store_true", help="only a station that joins late")
+    parser.add_argument("--coverage", action="store_true", help="only deviations")
+    parser.add_argument("--hindsight", action="store_true", help="only bench_hindsight.py")
     parser.add_argument("--speed", action="store_true", help="only the cost of a step")
+    parser.add_argument("--long", action="store_true", help="only a million steps")
     args = parser.parse_args()
-    if args.speed or args.newcomer:
-        speed() if args.speed else newcomer()
-        return
+    parts = {"speed": speed, "newcomer": newcomer, "coverage": coverage, "long": long_run}
+    parts["hindsight"] = lambda: bench_hindsight.table([*streams.STREAMS], min(args.trials, 2))
+    chosen = [part for name, part in parts.items() if getattr(args, name)]
+    for part in chosen or [lambda: sets(args.sets, args.trials)]:
+        part()
+
+
+def sets(names, n_trials):
     rows = {}
-    for name in args.sets:
+    for name in names:
         start = time.perf_counter()
-        rows[name] = compare(name, args.trials)
+        rows[name] = compare(name, n_trials)
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
     show(rows)
 
