@@ -15,12 +15,11 @@ from domkl.core.kernels import gaussian_bank
 from domkl.data.sets import Prepared
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
+from domkl.graphs.kinds import KINDS, NEAREST
 from domkl.metrics.intervals import Interval, interval
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Ints, Real
 
-#: neighbors of a station
-N_NEAREST = 3
 #: σ² of the single-kernel algorithms in the paper's Figure 1, each in half of the trials
 FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
 
@@ -117,7 +116,7 @@ def draw_graphs(setting: Setting, places: Floats | None = None) -> list[Graph]:
     if setting.connection is None:
         if places is None:
             raise ParameterError("connect must be a number for learners without places, got None")
-        return [Graph.nearest(places, N_NEAREST)] * setting.n_trials
+        return [KINDS[NEAREST].make(len(places), places=places)] * setting.n_trials
     seeds = (rng.child(setting.seed, "graph", b) for b in range(setting.n_trials))
     return [Graph.random(setting.n_learners, setting.connection, seed=seed) for seed in seeds]
 

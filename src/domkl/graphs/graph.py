@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
+from math import isqrt
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,9 +20,9 @@ from domkl.typing import Floats, Ints, Seed
 class Graph:
     """An undirected network of learners 0..K−1, without self-loops.
 
-    Make one with `random`, `sparse`, `random_regular`, `small_world`, `scale_free`, `ring`, `path`,
-    `star`, `grid`, `tree`, `complete`, `nearest`, `empty`, `from_edges`, `from_networkx` or
-    `from_file`.
+    Make one with `random`, `sparse`, `random_regular`, `small_world`, `scale_free`, `ring`,
+    `ring_with_chords`, `path`, `star`, `grid`, `rectangle`, `tree`, `complete`, `nearest`, `empty`,
+    `from_edges`, `from_networkx` or `from_file`.
 
     Examples
     --------
@@ -162,6 +163,13 @@ class Graph:
         return cls.from_edges(n_learners, generators.ring_edges(n_learners))
 
     @classmethod
+    def ring_with_chords(cls, n_learners: int) -> Self:
+        """A cycle whose opposite learners are joined, too: if two fail, the rest is connected."""
+        half = n_learners // 2
+        chords = [(k, k + half) for k in range(half)]
+        return cls.from_edges(n_learners, [*generators.ring_edges(n_learners).tolist(), *chords])
+
+    @classmethod
     def path(cls, n_learners: int) -> Self:
         """A line."""
         return cls.from_edges(n_learners, generators.path_edges(n_learners))
@@ -175,6 +183,12 @@ class Graph:
     def grid(cls, n_rows: int, n_columns: int) -> Self:
         """A rectangle of learners, row after row."""
         return cls.from_edges(n_rows * n_columns, generators.grid_edges(n_rows, n_columns))
+
+    @classmethod
+    def rectangle(cls, n_learners: int) -> Self:
+        """The grid of this many learners that is nearest to a square."""
+        n_rows = next(n for n in range(isqrt(n_learners), 0, -1) if n_learners % n == 0)
+        return cls.grid(n_rows, n_learners // n_rows)
 
     @classmethod
     def tree(cls, n_learners: int, *, branching: int = 2, seed: Seed | None = None) -> Self:

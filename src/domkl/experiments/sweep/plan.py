@@ -10,9 +10,9 @@ from domkl.errors import DataError, ParameterError
 from domkl.experiments.compare import cost_of, suited_to
 from domkl.experiments.data import learners_of, read_data
 from domkl.experiments.store import digest_of
-from domkl.experiments.sweep.networks import KINDS, NEAREST
 from domkl.experiments.sweep.spec import Data, Method, Network, Spec, at, is_plain
 from domkl.experiments.sweep.unit import Cell, Unit, unit_code
+from domkl.graphs.kinds import KINDS, NEAREST
 from domkl.sim.inputs import as_trials, check_algorithm
 from domkl.typing import Floats
 

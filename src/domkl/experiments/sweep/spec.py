@@ -21,7 +21,7 @@ from domkl.data.catalog import DATASETS
 from domkl.errors import DomklError, ParameterError
 from domkl.experiments.compare import FIGURE_1_BANDWIDTHS
 from domkl.experiments.data import DataOptions
-from domkl.experiments.sweep.networks import KINDS
+from domkl.graphs.kinds import KINDS
 from domkl.options import DTYPES, PARTITIONS
 from domkl.typing import Real
 

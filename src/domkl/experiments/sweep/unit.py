@@ -21,8 +21,8 @@ from domkl.errors import DataError, WorkerError
 from domkl.experiments.compare import Setting, draw_features, is_diverged
 from domkl.experiments.data import DataOptions, dealt, read_data
 from domkl.experiments.store import Results, algorithm_digest, code_digest, digest_of, key_of
-from domkl.experiments.sweep.networks import KINDS, NEAREST
 from domkl.graphs.graph import Graph
+from domkl.graphs.kinds import KINDS
 from domkl.options import PARTITIONS
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Real
@@ -65,10 +65,9 @@ class Cell:
     def graph(self, trial: int) -> Graph:
         """A trial's graph, which is the same for all algorithms and data."""
         seed = rng.child(self.seed, "graph", trial)
-        given = dict(self.network)
-        if self.kind == NEAREST:
-            given["places"] = places_of(find(str(self.data.data)).stations)
-        return KINDS[self.kind].make(self.n_learners, seed, **given)
+        kind = KINDS[self.kind]
+        places = places_of(find(str(self.data.data)).stations) if kind.takes_places else None
+        return kind.make(self.n_learners, seed, places, **dict(self.network))
 
     def features(self, trial: int) -> RandomFeatures:
         """A trial's features, which are the same for all algorithms with one dictionary."""

@@ -4,44 +4,29 @@ Importing this module loads no graphs, so that `domkl --help` can read the names
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+from domkl import checks
 from domkl.errors import ParameterError
-
-if TYPE_CHECKING:
-    from domkl.graphs.graph import Graph
+from domkl.graphs.kinds import KINDS
 
 Edges = tuple[tuple[str, str], ...]
-TOPOLOGIES = ("ring", "ring-with-chords", "path", "star", "tree", "grid", "complete", "random")
+#: the connected kinds without parameters that `domkl mesh init` has no option for
+TOPOLOGIES = tuple(
+    name
+    for name, kind in KINDS.items()
+    if kind.is_connected and not kind.takes_places and not kind.defaults.keys() - {"connect"}
+)
 
 
 def named_edges(
     topology: str, names: Sequence[str], *, connect: float = 0.4, seed: int = 1
 ) -> Edges:
     """The edges of a named topology; "random" joins each pair with probability ``connect``."""
-    graph = topology_graph(topology, len(names), connect=connect, seed=seed)
+    kind = KINDS[checks.choice("topology", topology, TOPOLOGIES)]
+    given: dict[str, Any] = {"connect": connect} if "connect" in kind.defaults else {}
+    graph = kind.make(len(names), seed if kind.is_random else None, **given)
     return tuple((names[a], names[b]) for a, b in graph.edges.tolist())
-
-
-def topology_graph(
-    topology: str, n_learners: int, *, connect: float = 0.4, seed: int = 1
-) -> "Graph":
-    """The graph of a named topology."""
-    from domkl.graphs.graph import Graph
-
-    if topology not in TOPOLOGIES:
-        raise ParameterError(f"topology must be one of {', '.join(TOPOLOGIES)}, got {topology!r}")
-    if topology == "random":
-        return Graph.random(n_learners, connect, seed=seed)
-    if topology == "grid":
-        n_rows = max(k for k in range(1, int(n_learners**0.5) + 1) if n_learners % k == 0)
-        return Graph.grid(n_rows, n_learners // n_rows)
-    if topology == "ring-with-chords":  # if one learner fails, the others stay connected
-        half = n_learners // 2
-        chords = [(k, k + half) for k in range(half)]
-        return Graph.from_edges(n_learners, [*Graph.ring(n_learners).edges.tolist(), *chords])
-    made: Graph = getattr(Graph, topology)(n_learners)
-    return made
 
 
 def parse_edges(text: str, names: Sequence[str]) -> Edges:

@@ -1,14 +1,13 @@
 """A sweep file: what it stands for, and what is wrong with one, at once."""
 
-import numpy as np
 import pytest
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.errors import DomklError, ParameterError
-from domkl.experiments.sweep.networks import KINDS, NEAREST
 from domkl.experiments.sweep.plan import make_plan, plain
 from domkl.experiments.sweep.spec import DATA_KEYS, read_spec
 from domkl.experiments.sweep.table import MEASURED
+from domkl.graphs.kinds import KINDS
 
 FILE = """\
 [sweep]
@@ -175,11 +174,3 @@ def test_every_column_has_a_name_of_its_own():
     methods = {key for each in ALGORITHMS.values() for key in plain(each.make())} | {"bandwidth"}
     names = [*fixed, *data, *networks, *methods]
     assert sorted(set(names)) == sorted(names)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_network_can_be_made(kind):
-    places = {"places": np.arange(12.0)[:, None]} if kind == NEAREST else {}
-    graph = KINDS[kind].make(12, 1, **KINDS[kind].defaults, **places)
-    assert graph.n_learners == 12
-    assert graph.is_connected or kind == "empty"
