@@ -22,8 +22,8 @@ import numpy as np
 from domkl import checks
 from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
 from domkl.algorithms.law import Law
-from domkl.core.hedge import combined_predictions, evidence_weights
-from domkl.core.jit import scalar, sweep
+from domkl.core.hedge import combined_predictions, evidence
+from domkl.core.jit import row, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
 from domkl.core.losses import (
     LOGISTIC,
@@ -37,9 +37,9 @@ from domkl.core.losses import (
     sigmoid,
 )
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.vectors import copied, dot, mixture, tracked
+from domkl.core.vectors import copied, dot, mixture
 from domkl.errors import ParameterError
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Number
 
 #: of θ's way to φ, each round: what a lost message did to the mean is healed in some 100 rounds
 LEAK = 0.01
@@ -191,11 +191,20 @@ def _estimates(state: State, params: Any) -> tuple[Floats, Floats, Floats]:
 
 @sweep
 def _weigh(weights: Floats, loss: Floats, prior: Floats, state: State, params: Any) -> None:
-    scale = np.ones(len(loss))
-    if params.loss.kind != LOGISTIC:
-        for k in range(len(loss)):
-            scale[k] = 2 * _mean_loss(loss[k], state.rounds[k])
-    evidence_weights(weights, loss, scale, prior, 1 - params.forget)
+    for k in range(len(loss)):
+        is_logistic = params.loss.kind == LOGISTIC
+        scale = 1.0 if is_logistic else 2 * _mean_loss(loss[k], state.rounds[k])
+        evidence(weights[k], loss[k], scale, prior[k], 1 - params.forget)
+
+
+@row
+def tracked(own: Array, out: Array, theta: Array, gain: Array, step: Number, leak: Number) -> None:
+    """Move own by step · gain; write theta moved likewise, then by leak · (own − theta)."""
+    for i in range(own.size):
+        move = step * gain[i]
+        own[i] += move
+        after = theta[i] + move
+        out[i] = after + leak * (own[i] - after)
 
 
 @sweep

@@ -217,7 +217,7 @@ def single_function(state: SingleState) -> tuple[Array, Floats]:
 
 
 @sweep
-def predict(state: State, rates: Any, inputs: Inputs, prediction: Prediction) -> None:
+def predict(state: Any, rates: Any, inputs: Inputs, prediction: Prediction) -> None:
     """Σ_p q_p θ_pᵀz_p, eq. (14)."""
     y_hat, f = prediction.y_hat, prediction.by_kernel
     combined_predictions(y_hat, f, state.theta, state.weights, inputs.z)
@@ -282,7 +282,7 @@ def passing_merge(state: MessagePassingState, rates: Any, heard: PassedMessage, 
 
 
 @sweep
-def function(state: State) -> tuple[Array, Floats]:
+def function(state: Any) -> tuple[Array, Floats]:
     """θ and q."""
     return state.theta, state.weights
 

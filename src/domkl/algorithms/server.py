@@ -1,7 +1,8 @@
 """The server family: COMKL, eq. (41). With one learner it is OMKL.
 
 Every learner sends its gradients and losses to a server, which descends by their mean and tells
-everybody the result. It needs a server, so a mesh cannot run it; it is what decentralised
+everybody the result. What a learner predicts with the server's θ and q is what a DOMKL learner
+predicts with its own, (14). It needs a server, so a mesh cannot run it; it is what decentralised
 algorithms are compared with.
 """
 
@@ -12,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import checks
+from domkl.algorithms.admm import function, predict
 from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
 from domkl.algorithms.law import Law
-from domkl.core.hedge import combined_predictions, hedge_weights
+from domkl.core.hedge import hedge_weights
 from domkl.core.jit import sweep
 from domkl.core.losses import Loss, Squared, check_loss, loss_derivative, loss_value
 from domkl.core.vectors import added, lines, scaled, shifted
@@ -34,13 +36,6 @@ class Message(NamedTuple):
 
     gradient: Array  # (K, P, D)
     loss: Floats  # (K, P)  this round's
-
-
-@sweep
-def predict(state: State, rates: Any, inputs: Inputs, prediction: Prediction) -> None:
-    """Σ_p q_p θ_pᵀz_p, with the server's θ and q."""
-    y_hat, f = prediction.y_hat, prediction.by_kernel
-    combined_predictions(y_hat, f, state.theta, state.weights, inputs.z)
 
 
 @sweep
@@ -79,12 +74,6 @@ def mean_step(theta: Array, total: Array, size: Floats, step: float) -> None:
     theta, total = lines(theta), lines(total)
     for k in range(len(theta)):
         shifted(theta[k], theta[k], total[k], theta.dtype.type(-step / size[k]))
-
-
-@sweep
-def function(state: State) -> tuple[Array, Floats]:
-    """θ and q."""
-    return state.theta, state.weights
 
 
 @dataclass(frozen=True)

@@ -72,15 +72,6 @@ def hedge_weights(weights: Floats, loss: Floats, heard: Floats, eta_g: float) ->
 
 
 @sweep
-def evidence_weights(
-    weights: Floats, loss: Floats, scale: Floats, prior: Floats, share: float
-) -> None:
-    """Weigh the kernels of every learner as `evidence` does: all (K, P) but scale, (K,)."""
-    for k in range(len(loss)):
-        evidence(weights[k], loss[k], scale[k], prior[k], share)
-
-
-@sweep
 def evidence(weights: Floats, loss: Floats, scale: float, prior: Floats, share: float) -> None:
     """Weigh experts by prior · exp(−loss/scale), normalised: all (E,).
 

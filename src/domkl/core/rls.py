@@ -11,31 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import bierman_column, dot, shifted
+from domkl.core.vectors import bierman_column, dot
 from domkl.typing import Array, Floats, Number
-
-
-@sweep
-def rls_step(
-    theta: Array, factor: Array, diagonal: Array, z: Array, error: Floats, ridge: float
-) -> None:
-    """Take one sample into each row's fit, in place.
-
-    g = Cz,   θ⁺ = θ + (y − θᵀz) g / (1 + zᵀg),   C⁺ = C − g gᵀ / (1 + zᵀg)
-
-    Parameters
-    ----------
-    theta, diagonal, z : (N, D)
-        The diagonal is 1/ridge before the first sample.
-    factor : (N, D(D − 1)/2)
-        0 before the first sample.
-    error : (N,)
-        y − θᵀz.
-    """
-    gain = np.empty(theta.shape[1], theta.dtype)
-    for n in range(len(theta)):
-        spread = shrink(factor[n], diagonal[n], z[n], gain, 1.0, 1.0, ridge)
-        shifted(theta[n], theta[n], gain, theta.dtype.type(error[n]) / spread)
 
 
 @sweep

@@ -109,16 +109,6 @@ def bierman_column(column: Array, gain: Array, share: Number, v: Number) -> None
 
 
 @row
-def tracked(own: Array, out: Array, theta: Array, gain: Array, step: Number, leak: Number) -> None:
-    """Move own by step · gain; write theta moved likewise, then by leak · (own − theta)."""
-    for i in range(own.size):
-        move = step * gain[i]
-        own[i] += move
-        after = theta[i] + move
-        out[i] = after + leak * (own[i] - after)
-
-
-@row
 def tracked_sum(
     own: Array,
     out: Array,

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 import domkl
 from domkl.core import hedge as hedge_module
-from domkl.core.hedge import add_regrets, evidence_weights, hedge_weights, pass_messages
+from domkl.core.hedge import add_regrets, hedge_weights, pass_messages
 
 LOSSES = arrays(np.float64, (3, 4), elements=st.floats(0, 1e6))
 
@@ -27,7 +27,8 @@ def evidence(loss, scale, prior, share=0.0):
     loss = np.atleast_2d(np.asarray(loss, dtype=float))
     weights = np.empty_like(loss)
     prior = np.broadcast_to(np.asarray(prior, dtype=float), loss.shape).copy()
-    evidence_weights(weights, loss, np.full(len(loss), float(scale)), prior, share)
+    for k in range(len(loss)):
+        hedge_module.evidence(weights[k], loss[k], float(scale), prior[k], share)
     return weights
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import domkl
 from domkl.core.jit import sweep
-from domkl.core.rls import first_factors, rls_step, shrink, variance
+from domkl.core.rls import first_factors, shrink, variance
 from domkl.core.vectors import dot, shifted
 
 
@@ -25,9 +25,11 @@ def fitted(z, y, ridge, dtype=np.float64, lengths=None):
     _, n_rows, n_features = z.shape
     factors = first_factors(lengths or (n_features,) * n_rows, n_features, ridge)
     factor, diagonal = (each.astype(dtype) for each in factors)
-    theta = np.zeros((n_rows, n_features), dtype)
+    theta, gain = np.zeros((n_rows, n_features), dtype), np.empty(n_features, dtype)
     for z_t, y_t in zip(z.astype(dtype), y, strict=True):
-        rls_step(theta, factor, diagonal, z_t, y_t - np.sum(theta * z_t, axis=1), ridge)
+        for n, error in enumerate(y_t - np.sum(theta * z_t, axis=1)):
+            spread = shrink(factor[n], diagonal[n], z_t[n], gain, 1.0, 1.0, ridge)
+            theta[n] += dtype(error) / spread * gain
     return theta, factor, diagonal
 
 
