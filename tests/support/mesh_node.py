@@ -78,10 +78,10 @@ def wait_until(claim, seconds=DEADLINE):
     raise AssertionError(f"not in {seconds} s: {claim}")
 
 
-def made(path, with_transport=False):
+def made(path, with_transport=False, **options):
     folder = open_folder(path)
     transport = registry.make("tls", folder.endpoint) if with_transport else None
-    return Node(folder, transport, save_pause=0.0)
+    return Node(folder, transport, save_pause=0.0, **options)
 
 
 def prepared(node, numbers):

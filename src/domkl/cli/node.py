@@ -31,6 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="folder of the learner")
     option(parser, "--mesh", "FILE", "the mesh file (default: FOLDER/mesh.toml)", type=Path)
     option(parser, "--parent", "PID", "end when this parent process ends (Linux)", type=int)
+    lost = "start although acknowledged samples are missing on disk; the log says how many"
+    switch(parser, "--accept-loss", lost)
     http = parser.add_argument_group("HTTP")
     where = "address to listen at (default: as in mesh.toml); beyond loopback with TLS and token"
     option(http, "--http", "HOST:PORT", where)
@@ -104,6 +106,7 @@ def _options(args: argparse.Namespace) -> "Options":
         missing=args.missing,
         topic=None if args.mqtt is None else _topic(args.mqtt, args.topic),
         until_end=args.until_end,
+        accept_loss=args.accept_loss,
     )
 
 

@@ -4,6 +4,7 @@ The rules of this file
 ----------------------
 - A sample has two numbers: that of the write-ahead log, and that of the protocol. They are equal
   except for a time series, where the first values are lags only and make no sample.
+- After a loss that was accepted they differ by the number of samples that the learner forgot, too.
 - What is accepted is in the write-ahead log. What is learned is in the newest checkpoint, or is
   learned again from the log after a restart, in the same order.
 """
@@ -17,7 +18,7 @@ import numpy as np
 from domkl import checks
 from domkl.errors import DataError
 from domkl.mesh.node.checkpoint import Checkpoints, Saved
-from domkl.mesh.node.wal import WriteAheadLog
+from domkl.mesh.node.recovery import Known, open_log
 from domkl.mesh.protocol.events import Sample
 from domkl.storage import Parts
 from domkl.typing import Floats
@@ -84,6 +85,8 @@ class Backlog:
         Values of a sample in the log.
     lags : int or None
         Of a time series.
+    accept_loss : bool
+        Go on if acknowledged samples are missing in the log, instead of an error.
 
     Attributes
     ----------
@@ -97,23 +100,29 @@ class Backlog:
         Number in the log of the last sample that is learned, or that is only a lag.
     n_outside : int
         Values outside their ranges, among all samples that were learned.
+    n_lost : int
+        Acknowledged samples that were lost, ever, with a line in the node's log.
     """
 
-    def __init__(self, folder: Path, width: int, lags: int | None) -> None:
+    def __init__(
+        self, folder: Path, width: int, lags: int | None, accept_loss: bool = False
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.checkpoints = Checkpoints(folder)
-        saved = self.checkpoints.load()
-        self.log = WriteAheadLog(folder / "journal", width)
+        found = self.checkpoints.load()
+        saved = Saved(0, Parts({}, {}), np.empty(0)) if found is None else found
+        accepted, is_damaged = saved.counts.get("accepted", 0), bool(self.checkpoints.damaged)
+        known = Known(saved.position, accepted, found is not None, is_damaged)
+        self.log, self.position, n_lost = open_log(folder, width, known, accept_loss)
         self.waiting: deque[Sample] = deque()
         self._outside: deque[int] = deque()
         self._lags = lags or 0
-        self.state = None if saved is None else saved.state
-        self.position = 0 if saved is None else saved.position
-        self.n_outside = 0 if saved is None else saved.counts.get("outside", 0)
-        lag_values = () if saved is None else saved.lags.tolist()
-        self.series = Series(lags, self.position, lag_values) if lags else None
-        self.log.skip_to(self.position)
-        for name, row in ({} if saved is None else saved.rows).items():
+        self.state = None if found is None else saved.state
+        self.n_outside = saved.counts.get("outside", 0)
+        self.n_lost = saved.counts.get("lost", 0) + n_lost
+        self._n_forgotten = saved.counts.get("forgotten", 0) + self.position - saved.position
+        self.series = Series(lags, self.position, saved.lags.tolist()) if lags else None
+        for name, row in saved.rows.items():
             self.log.rows[name] = max(row, self.log.rows.get(name, 0))
 
     @property
@@ -125,7 +134,7 @@ class Backlog:
         """Append the sample of the log with this number: its scaled inputs and label."""
         y = float(scaled[-1])
         if self.series is None:
-            self.waiting.append(Sample(number, scaled[:-1], y))
+            self.waiting.append(Sample(number - self._n_forgotten, scaled[:-1], y))
             self._outside.append(n_outside)
             return
         if number != self.series.position + 1:
@@ -135,20 +144,22 @@ class Backlog:
             self.position = number
             self.n_outside += n_outside
         else:
-            self.waiting.append(Sample(number - self._lags, x, y))
+            self.waiting.append(Sample(number - self._lags - self._n_forgotten, x, y))
             self._outside.append(n_outside)
 
     def learned(self, number: int) -> None:
         """Note that the protocol has learned its sample of this number."""
-        self.position = number + self._lags
+        self.position = number + self._lags + self._n_forgotten
         self.n_outside += self._outside.popleft()
 
     def saved(self, state: Parts) -> Saved:
         """The content of a checkpoint, given the protocol's state now."""
-        assert self.position == state.header["learned"] + self._lags or not state.header["learned"]
+        learned, before = state.header["learned"], self._lags + self._n_forgotten
+        assert self.position == learned + before or not learned
         lags = np.empty(0)
         if self.series is not None:
             self.series.forget(self.position)
             lags = self.series.before(self.position)
-        counts = {"outside": self.n_outside}
+        counts = {"outside": self.n_outside, "accepted": self.log.last}
+        counts |= {"lost": self.n_lost, "forgotten": self._n_forgotten} if self.n_lost else {}
         return Saved(self.position, state, lags, dict(self.log.rows), counts)

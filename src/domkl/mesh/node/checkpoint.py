@@ -3,11 +3,14 @@
 The rules of this file
 ----------------------
 - A save replaces the older of the two files atomically; the other one is not touched.
-- A damaged file is skipped and reported, and the node continues from the other one. Therefore the
-  write-ahead log must keep all samples after the *older* checkpoint.
+- A damaged file, or one with numbers that are not finite, is skipped and reported, and the node
+  continues from the other one. Therefore the write-ahead log must keep all samples after the
+  *older* checkpoint.
+- A state that is not finite is not written: both files stay as they are.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl.errors import DataError, DomklError
-from domkl.mesh.node.wal import WriteAheadLog
+from domkl.mesh.node.wal import FULL, WriteAheadLog
 from domkl.storage import Parts, pack, sound, unpack, write
 
 KIND = "checkpoint"
 NAMES = ("checkpoint-a.npz", "checkpoint-b.npz")
 STATE = "state."
+MAX_EPOCH = 2**44  # frames have 64 bits for a number, and each start of a node uses up to 2**20
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,9 @@ class Checkpoints:
 
     def save(self, saved: Saved) -> None:
         """Write a checkpoint; it is on disk when this returns."""
-        data = pack(KIND, _parts(saved))
+        _check_finite(saved)
+        with sound(KIND):  # the header's numbers must be finite, too
+            data = pack(KIND, _parts(saved))
         path = next(path for path in self._paths if path != self._newest)
         write(path, data)
         self._positions[path], self._newest, self.size = saved.position, path, len(data)
@@ -97,7 +103,9 @@ class Checkpoints:
             return None
         try:
             with sound(KIND):
-                return _saved(unpack(KIND, data))
+                found = _saved(unpack(KIND, data))
+            _check_finite(found)
+            return found
         except DataError:
             self.damaged.append(path)
             return None
@@ -168,16 +176,50 @@ class Saver:
 
 
 def next_epoch(path: Path, milliseconds: int) -> int:
-    """A number that grows with each start of the node; it is on disk before it is used."""
+    """A number that grows with each start of the node; it is on disk before it is used.
+
+    On a full disk the file is overwritten in place. If even that fails, the clock must be ahead of
+    all numbers before.
+    """
     try:
         last = int(path.read_text())
     except FileNotFoundError:
         last = 0
     except ValueError:
         raise DataError(f"{path} must hold a number; delete it if the clock is right") from None
+    if last >= MAX_EPOCH:  # frames have no room for it, so it was never used
+        last = 0
     epoch = max(milliseconds, last + 1)
-    write(path, f"{epoch}\n".encode())
+    if epoch >= MAX_EPOCH:
+        raise DataError(f"{path} must hold a number below {MAX_EPOCH - 1}, got {last}; delete it"
+                        " when all neighbors have stopped")  # fmt: skip
+    try:
+        write(path, f"{epoch}\n".encode())
+    except OSError as error:
+        if error.errno not in FULL or not (_overwrite(path, epoch) or milliseconds > last):
+            raise
     return epoch
+
+
+def _overwrite(path: Path, epoch: int) -> bool:
+    """Whether a number could be written over an older one with as many digits."""
+    try:
+        with path.open("r+b") as file:
+            is_as_long = len(file.read()) == len(f"{epoch}\n")
+            if is_as_long:
+                file.seek(0)
+                file.write(f"{epoch}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+            return is_as_long
+    except OSError:
+        return False
+
+
+def _check_finite(saved: Saved) -> None:
+    for name, values in {**saved.state.arrays, "lags": saved.lags}.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise DataError(f"state must be finite to be saved, got {name} that is not")
 
 
 def _parts(saved: Saved) -> Parts:

@@ -80,11 +80,15 @@ def open_folder(path: Path, mesh_file: Path | None = None) -> NodeFolder:
 
 
 class Lock:
-    """Held by the one process that may write in a folder; released when the process ends."""
+    """Held by the one process that may write in a folder; released when the process ends.
+
+    The folder itself is locked: there is no file that could be deleted, or for which a full disk
+    has no room.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from domkl.errors import DataError, MeshError
 from domkl.mesh.node.backlog import Backlog
-from domkl.mesh.node.wal import DiskFullError, Entry
+from domkl.mesh.node.wal import BusyError, DiskFullError, Entry
 from domkl.mesh.protocol.model import Model, Range
 from domkl.typing import Floats
 
@@ -168,7 +168,11 @@ class QueueFullError(MeshError):
 
 
 INVALID = "invalid"  # why a sample was rejected; the other reasons:
-REASONS: dict[type[Exception], str] = {QueueFullError: "queue full", DiskFullError: "disk full"}
+REASONS: dict[type[Exception], str] = {
+    QueueFullError: "queue full",
+    DiskFullError: "disk full",
+    BusyError: "no descriptors",
+}
 
 
 class _Group(NamedTuple):

@@ -1,9 +1,8 @@
 """A learner's process: the driver of the protocol, between transport, clock, backlog and disk.
 
 Whatever happens (a frame, a peer that comes or goes, a tick of the clock) becomes an event in one
-queue. `Node._drive` is the only function that gives events to the protocol: first all that have
-come, then samples of the backlog for a few milliseconds, so that frames and requests are answered
-in between.
+queue. `Node._drive` is the only function that gives events to the protocol: those that have come,
+then samples of the backlog, each for a few milliseconds, so that requests are answered in between.
 
 The rules of this file
 ----------------------
@@ -36,9 +35,11 @@ from domkl.storage import Parts
 from domkl.typing import Floats
 
 TICK = 0.05  # seconds
-SLICE = 0.002  # seconds of learning before frames and requests have their turn
+SLICE = 0.002  # seconds of events, and of learning, before frames and requests have their turn
 AHEAD = 32  # samples that the protocol holds at most; it gets more when half of them are learned
 SAVE_PAUSE = 5.0  # seconds between two checkpoints, at least: at high rates they would cost much
+SAVE_BYTES = 512  # bytes of checkpoints per sample, at most: flash memory wears out
+FIRST_SAVE = 1.0  # seconds after the start until the first checkpoint, if a sample was learned
 MAX_REASONS = 50  # refusals are counted by reason, for so many different reasons
 
 
@@ -54,6 +55,8 @@ class Node:
         Monotonic seconds.
     save_pause : float
         Seconds between two checkpoints, at least.
+    accept_loss : bool
+        Start although acknowledged samples are missing on disk.
 
     Attributes
     ----------
@@ -70,11 +73,12 @@ class Node:
         *,
         clock: Callable[[], float] = time.monotonic,
         save_pause: float = SAVE_PAUSE,
+        accept_loss: bool = False,
     ) -> None:
         self.folder, self.transport = folder, transport
         config = folder.config
         self.format = SampleFormat(config.model(), config.lags)
-        self.backlog = Backlog(folder.data, len(self.format.names), config.lags)
+        self.backlog = Backlog(folder.data, len(self.format.names), config.lags, accept_loss)
         self.intake = Intake(self.backlog, self.format, config.queue, self._wake, self._fail)
         checkpoints, log = self.backlog.checkpoints, self.backlog.log
         self.saver = Saver(checkpoints, log, self.backlog.position, self._alarm)
@@ -83,16 +87,18 @@ class Node:
         self.refused: Counter[str] = Counter()
         self._clock, self._throttle = clock, Throttle(clock)
         self._events: deque[events.Event] = deque()
-        self._is_awake = self._is_save_due = False
+        self._is_awake = self._is_save_due = self._is_started = False
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
         self._ticker: asyncio.Task[None] | None = None
-        self._save_pause, self._saved = save_pause, clock()  # when the last checkpoint was begun
+        self._save_pause = save_pause
+        self._saved: float | None = None  # when the last checkpoint was begun
+        self._started = clock()
 
     @property
     def is_ready(self) -> bool:
         """Whether the node learns and predicts."""
-        return self.protocol is not None and not self._stop.is_set()
+        return self._is_started and not self._stop.is_set()
 
     @property
     def is_idle(self) -> bool:
@@ -105,7 +111,8 @@ class Node:
         """Compile, continue from the checkpoint, and look for the neighbors."""
         folder, backlog, config = self.folder, self.backlog, self.folder.config
         for path in backlog.checkpoints.damaged:
-            self._alarm("checkpoint", "", f"{path} is damaged; going on from the one before")
+            after = f"going on from sample {backlog.position}, and learning the rest of the journal"
+            self._alarm("checkpoint", "", f"{path} is damaged or not finite; {after}")
         await asyncio.to_thread(warm_up, self.format.model)
         gc.collect()
         gc.freeze()  # the compiler's objects stay; to scan them again costs milliseconds
@@ -122,7 +129,9 @@ class Node:
         )
         backlog.state = None
         if self.transport is not None:
+            self.transport.limit_frames(self.protocol.max_frame)
             await self._start(self.transport)
+        self._is_started, self._started = True, self._clock()
         self._ticker = asyncio.create_task(self._tick())
         event("ready", learner=folder.name, epoch=epoch, learned=backlog.position)
         self._wake()
@@ -237,11 +246,14 @@ class Node:
             asyncio.get_running_loop().call_soon(self._drive)
 
     def _drive(self) -> None:
-        """Handle all events that have come, then samples of the backlog for a few milliseconds."""
+        """Handle events that have come, then samples of the backlog, for a few milliseconds."""
         self._is_awake = False
-        while self._events and self.is_ready:
+        end = time.perf_counter() + SLICE
+        while self._events and self.is_ready and time.perf_counter() < end:
             self._handle(self._events.popleft())
-        if self._is_hungry():
+        if self._events:
+            self._wake()
+        elif self._is_hungry():
             end = time.perf_counter() + SLICE
             while self._can_feed() and time.perf_counter() < end:
                 self._handle(self.backlog.waiting.popleft())
@@ -281,10 +293,20 @@ class Node:
                 self._alarm(effect.kind, effect.peer, effect.text)
 
     def _save(self) -> None:
-        is_time = self._clock() - self._saved >= self._save_pause and not self._stop.is_set()
-        if self._is_save_due and is_time and not self.saver.is_busy:
+        """Begin a checkpoint, if it is time for one and the protocol is between two steps."""
+        is_free = not self._stop.is_set() and not self.saver.is_busy
+        if is_free and self._is_time_to_save() and self.protocol and not self.protocol.is_waiting:
             self._is_save_due, self._saved = False, self._clock()
             self.saver.begin(self.backlog.saved(self.state_parts()))
+
+    def _is_time_to_save(self) -> bool:
+        n_new = self.backlog.position - self.saver.position
+        if self._saved is None:  # soon, so that a node that is killed again and again gets on
+            is_soon = self._clock() - self._started >= FIRST_SAVE
+            return n_new > 0 and (self._is_save_due or is_soon)
+        is_worth_it = n_new * SAVE_BYTES >= self.backlog.checkpoints.size
+        is_late = self._clock() - self._saved >= self._save_pause
+        return self._is_save_due and is_worth_it and is_late
 
     def _alarm(self, kind: str, peer: str, text: str) -> None:
         held = self._throttle.admit(kind, peer, text)

@@ -37,6 +37,8 @@ class Options:
         Takes samples from another source until it is cancelled.
     until_end : bool
         Stop when all samples of standard input or of the file are learned.
+    accept_loss : bool
+        Start although acknowledged samples are missing on disk.
     """
 
     http: Address | None = None
@@ -48,6 +50,7 @@ class Options:
     missing: str = "error"
     topic: Callable[[Node], Awaitable[None]] | None = None
     until_end: bool = False
+    accept_loss: bool = False
 
 
 async def serve(path: Path, options: Options, *, mesh_file: Path | None = None) -> None:
@@ -66,7 +69,8 @@ async def _serve(folder: NodeFolder, options: Options) -> None:
         has_certificate = folder.certificate is not None
         name = folder.config.transport
         transport = registry.make(name, folder.endpoint) if has_certificate else None
-        node, server = Node(folder, transport), _server(folder, options)
+        node = Node(folder, transport, accept_loss=options.accept_loss)
+        server = _server(folder, options)
         try:
             await _run(node, server, options)
         finally:

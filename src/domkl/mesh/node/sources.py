@@ -27,12 +27,13 @@ from domkl.mesh.node.intake import (
 )
 from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
-from domkl.mesh.node.wal import DiskFullError, Entry
+from domkl.mesh.node.wal import BusyError, DiskFullError, Entry
 from domkl.typing import Floats
 
 AT_ONCE = 256  # samples that share a sync
 PAUSE = 0.05  # seconds before a full queue is tried again
 FULL_PAUSE = 1.0  # the same for a full disk
+GROUPED = 0.25  # seconds of rows, at a given rate, that share a sync
 
 
 async def accept(node: Node, items: Sequence[Prepared]) -> None:
@@ -45,8 +46,8 @@ async def accept(node: Node, items: Sequence[Prepared]) -> None:
             rest = rest[len(some) :]
         except QueueFullError:
             await asyncio.sleep(PAUSE)
-        except DiskFullError as error:
-            event("disk full", logging.ERROR, text=str(error))
+        except (DiskFullError, BusyError) as error:
+            event("cannot accept", logging.ERROR, text=str(error))
             await asyncio.sleep(FULL_PAUSE)
 
 
@@ -139,7 +140,10 @@ class Replay:
         begun = loop.time()
         while row < len(self.values):
             if rate > 0:
-                await asyncio.sleep(max(0.0, begun + (row - first) / rate - loop.time()))
+                n_grouped = int(GROUPED * rate) if row > first else 0
+                await asyncio.sleep(
+                    max(0.0, begun + (row - first + n_grouped) / rate - loop.time())
+                )
                 due = first + int((loop.time() - begun) * rate) + 1
             else:
                 due = len(self.values)

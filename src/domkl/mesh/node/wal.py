@@ -8,8 +8,10 @@ The rules of this file
 - A sample counts as accepted when `WriteAheadLog.append` has returned, and only then: by that time
   it is on disk.
 - The next frame is written after the one before is on disk, so at most the last one can be torn. A
-  torn frame was never acknowledged; it is cut off when the log is opened. A frame that is damaged
-  before a sound one is an error.
+  torn frame was never acknowledged; it is cut off when the log is opened.
+- What was acknowledged is written down outside of the journal (`Mark`), so that a torn frame and an
+  acknowledged one that was damaged later can be told apart. Where acknowledged samples are missing
+  or damaged, the log does not open (`DamagedError`) and nothing is changed; see recovery.py.
 - A frame that cannot be written is removed again before `append` raises. Where that fails too, or
   the disk reports an error, the log accepts nothing more.
 - Numbers of samples ascend by one from 1, across all files.
@@ -30,22 +32,33 @@ from typing import NamedTuple
 import numpy as np
 
 from domkl.errors import DataError, MeshError
-from domkl.storage import sync_folder
+from domkl.storage import sync_folder, write
 from domkl.typing import Floats
 
 SEGMENT = 2**20  # bytes of a file, after which the next one is begun
 REMEMBERED = 10_000  # newest samples whose ids are looked up when a sample is sent again
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+BUSY = (errno.EMFILE, errno.ENFILE)
 MAGIC = b"DOMKLJ1\n"
 MARK = b"\xd0\x4b\x4c\x46"
+MARK_MAGIC = b"DOMKLA1\n"
 
 _HEAD = struct.Struct("<8sIIIQ")  # magic, checksum, salt of the frames, values, first number
 _FRAME = struct.Struct("<4sIIQI")  # mark, checksum, bytes, first number, samples
+_MARK = struct.Struct("<8sIQ")  # magic, checksum, number of the newest acknowledged sample
 _ID = struct.Struct("<BH")  # whether the id is a row of a file, length of the id
 
 
 class DiskFullError(MeshError):
     """The disk has no room: nothing was accepted, nothing is lost."""
+
+
+class BusyError(MeshError):
+    """The process has no file descriptor left: nothing was accepted; try again later."""
+
+
+class DamagedError(DataError):
+    """Samples that may have been acknowledged are missing or cannot be read."""
 
 
 class Entry(NamedTuple):
@@ -54,6 +67,61 @@ class Entry(NamedTuple):
     values: Floats  # inputs and label, or one value of a series
     id: str = ""  # the client's, or file:row for a row of a file
     is_row: bool = False
+
+
+class Mark:
+    """The number of the newest acknowledged sample, in a small file outside of the journal.
+
+    It is written in place and not synced: after a kill it is exact, and after a power cut it may be
+    too low by what was acknowledged within the last seconds, but it is never too high.
+
+    Parameters
+    ----------
+    path : Path
+
+    Attributes
+    ----------
+    number : int or None
+        None if the file does not exist or is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.number = _read_mark(path)
+        self._handle: int | None = None
+
+    def begin(self, number: int) -> None:
+        """Have a file with this number, on disk; OSError if that is impossible."""
+        if _read_mark(self.path) is None:
+            write(self.path, _mark(number), mode=0o600)
+        self._handle = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
+        self.set(number)
+
+    def set(self, number: int) -> None:
+        """Note that all samples up to this one are acknowledged."""
+        self.number = number
+        if self._handle is not None:
+            with contextlib.suppress(OSError):  # an older number is right, too
+                os.pwrite(self._handle, _mark(number), 0)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _mark(number: int) -> bytes:
+    return _MARK.pack(MARK_MAGIC, zlib.crc32(struct.pack("<Q", number)), number)
+
+
+def _read_mark(path: Path) -> int | None:
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    number = int(_MARK.unpack(data)[2]) if len(data) == _MARK.size else 0
+    return number if data == _mark(number) else None
 
 
 class WriteAheadLog:
@@ -65,11 +133,18 @@ class WriteAheadLog:
         Created if it does not exist.
     width : int
         Values per sample.
+    mark : Mark, optional
+        Where acknowledged samples are counted, too. Without a number in it, a damaged end that is
+        as long as it says is taken for acknowledged.
+    saved : int
+        Number of the last sample that a checkpoint has: the log need not have it.
 
     Attributes
     ----------
     last : int
         Number of the newest sample, or 0.
+    n_cut : int
+        Samples of a torn frame, never acknowledged, that was cut off when the log was opened.
     ids : dict
         Clients' ids of the newest 10,000 samples, and the numbers of these samples.
     rows : dict
@@ -78,9 +153,9 @@ class WriteAheadLog:
         Bytes that must stay free on the disk, for checkpoints; with less nothing is accepted.
     """
 
-    def __init__(self, folder: Path, width: int) -> None:
-        self.folder, self.width = folder, width
-        self.last, self.reserve = 0, 0
+    def __init__(self, folder: Path, width: int, mark: Mark | None = None, saved: int = 0) -> None:
+        self.folder, self.width, self.mark = folder, width, mark
+        self.last, self.reserve, self.n_cut = 0, 0, 0
         self.ids: dict[str, int] = {}
         self.rows: dict[str, int] = {}
         self._recent: deque[tuple[int, str]] = deque()
@@ -88,12 +163,17 @@ class WriteAheadLog:
         self._failure: str | None = None
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
-        self._open()
+        self._open(saved)
 
     @property
     def size(self) -> int:
         """Bytes on disk."""
         return sum(each.size for each in tuple(self._segments))
+
+    @property
+    def first(self) -> int:
+        """Number of the oldest sample in the log; that of the next one if it is empty."""
+        return self._segments[0].first if self._segments else self.last + 1
 
     def append(self, entries: Sequence[Entry]) -> int:
         """Accept all samples or none; return the number of the first when all are on disk."""
@@ -102,11 +182,10 @@ class WriteAheadLog:
 
     def after(self, number: int) -> Iterator[tuple[int, Floats]]:
         """Numbers and values of all samples after this one, in order."""
-        if self._segments and number + 1 < self._segments[0].first and self._segments[0].first > 1:
-            raise DataError(
-                f"journal in {self.folder} begins with sample {self._segments[0].first}, and the"
-                f" checkpoint ends with {number}; restore both from one backup, or delete"
-                " the data folder to begin anew"
+        if self._segments and number + 1 < self.first:
+            raise DamagedError(
+                f"journal in {self.folder} begins with sample {self.first}, and the checkpoint ends"
+                f" with {number}; restore both from one backup"
             )
         for segment in self._segments:
             if segment.last > number:
@@ -124,7 +203,7 @@ class WriteAheadLog:
         """Let an empty log, whose checkpoint is of this number, begin after it."""
         if number > self.last:
             if self._segments and self._segments[-1].last:
-                raise DataError(
+                raise DamagedError(
                     f"journal in {self.folder} ends with sample {self.last}, before the"
                     f" checkpoint's {number}; restore both from one backup"
                 )
@@ -134,6 +213,8 @@ class WriteAheadLog:
         """Close the files."""
         for segment in self._segments:
             segment.close()
+        if self.mark is not None:
+            self.mark.close()
 
     def _append(self, entries: Sequence[Entry]) -> int:
         if self._failure is not None:
@@ -146,6 +227,8 @@ class WriteAheadLog:
         self._write(segment, _frame(segment.salt, first, entries))
         for number, entry in enumerate(entries, first):
             self._note(segment, number, entry)
+        if self.mark is not None:
+            self.mark.set(self.last)
         return first
 
     def _is_over(self, segment: "Segment", number: int) -> bool:
@@ -199,29 +282,65 @@ class WriteAheadLog:
                 self._failure = f"journal in {self.folder} cannot be written: {error.strerror}"
             raise _refusal(error, self.folder) from None
 
-    def _open(self) -> None:
+    def _open(self, saved: int) -> None:
+        """Read all files; change them only when it is certain that nothing is missing."""
         paths = sorted(self.folder.glob("*.log"))
+        headless = []
         for path in paths:
             segment = Segment.open(path, self.width, is_last=path == paths[-1])
             if segment is None:
-                continue
-            if self._segments and segment.first != self.last + 1:
-                raise DataError(
-                    f"journal in {self.folder} lacks samples {self.last + 1} to"
-                    f" {segment.first - 1}; restore it from a backup"
-                )
-            self.last = segment.last = segment.first - 1
-            self._segments.append(segment)
-            for number, entry in segment.read(self.width):
-                self._note(segment, number, entry)
+                headless.append(path)
+            else:
+                self._add(segment)
+        self._check_end(saved)
+        for path in headless:
+            path.unlink()
+        if self._segments:
+            self.n_cut = self._segments[-1].cut()
         for segment in self._segments[:-1]:
             segment.close()
+
+    def _add(self, segment: "Segment") -> None:
+        if self._segments and segment.first != self.last + 1:
+            segment.close()
+            raise DamagedError(
+                f"journal in {self.folder} lacks samples {self.last + 1} to {segment.first - 1};"
+                " restore it from a backup"
+            )
+        self.last = segment.last = segment.first - 1
+        self._segments.append(segment)
+        for number, entry in segment.read(self.width):
+            self._note(segment, number, entry)
+
+    def _check_end(self, saved: int) -> None:
+        """Raise DamagedError if the log ends before the last acknowledged sample, or may do so."""
+        known = None if self.mark is None else self.mark.number
+        torn = self._segments[-1].torn if self._segments else None
+        is_short = known is not None and max(self.last, saved) < known
+        is_doubtful = known is None and torn is not None and torn.is_whole
+        if is_short or is_doubtful:
+            self.close()
+            missing = f"{self.last + 1} to {known}" if is_short else f"from {self.last + 1} on"
+            raise DamagedError(
+                f"journal in {self.folder} lacks samples {missing}, and they were acknowledged or"
+                " may have been; restore it from a backup"
+            )
 
 
 def _refusal(error: OSError, folder: Path) -> MeshError:
     if error.errno in FULL:
         return DiskFullError(f"disk of {folder} is full: {error.strerror}; make room")
+    if error.errno in BUSY:
+        return BusyError(f"journal in {folder} cannot be opened: {error.strerror}; try again")
     return MeshError(f"journal in {folder} cannot be written: {error.strerror}")
+
+
+class Torn(NamedTuple):
+    """What follows the last sound frame of a file."""
+
+    n_bytes: int
+    n_samples: int  # as its head says
+    is_whole: bool  # as long as its head says: a kill does not leave this, damage does
 
 
 class Segment:
@@ -230,6 +349,7 @@ class Segment:
     def __init__(self, path: Path, handle: int, salt: int, first: int, size: int) -> None:
         self.path, self.salt, self.first, self.size = path, salt, first, size
         self.last, self.n_ids = first - 1, 0
+        self.torn: Torn | None = None
         self._handle: int | None = handle
 
     @classmethod
@@ -248,14 +368,13 @@ class Segment:
 
     @classmethod
     def open(cls, path: Path, width: int, is_last: bool) -> "Segment | None":
-        """Check a file and cut off a torn end; a file without a whole head is removed (None)."""
+        """Check a file; None for a file without a whole head, as a kill may leave the last one."""
         data = path.read_bytes()
-        head = _read_head(data)
+        head = read_head(data)
         if head is None:
-            if len(data) <= _HEAD.size and is_last:  # the node was killed while it created the file
-                path.unlink()
+            if len(data) <= _HEAD.size and is_last:
                 return None
-            raise DataError(f"{path} must be a journal of domkl; restore it from a backup")
+            raise DamagedError(f"{path} must be a journal of domkl; restore it from a backup")
         salt, found, first = head
         if found != width:
             raise DataError(
@@ -266,7 +385,7 @@ class Segment:
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         made = cls(path, handle, salt, first, end)
         if end < len(data):
-            made.truncate()
+            made.torn = _torn(data, end)
         return made
 
     def read(self, width: int) -> Iterator[tuple[int, Entry]]:
@@ -276,7 +395,7 @@ class Segment:
         while offset < len(data):
             _, _, length, first, count = _FRAME.unpack_from(data, offset)
             offset += _FRAME.size
-            yield from enumerate(_entries(data[offset : offset + length], count, width), first)
+            yield from enumerate(entries_of(data[offset : offset + length], count, width), first)
             offset += length
 
     def write(self, data: bytes) -> None:
@@ -288,6 +407,14 @@ class Segment:
             view, offset = view[n:], offset + n
         os.fdatasync(self._handle)
         self.size = offset
+
+    def cut(self) -> int:
+        """Remove a torn end; return how many samples it held."""
+        torn, self.torn = self.torn, None
+        if torn is None:
+            return 0
+        self.truncate()
+        return torn.n_samples
 
     def truncate(self) -> None:
         """Remove everything after the last whole frame."""
@@ -312,7 +439,7 @@ def _head(salt: int, width: int, first: int) -> bytes:
     return _HEAD.pack(MAGIC, zlib.crc32(numbers), salt, width, first)
 
 
-def _read_head(data: bytes) -> tuple[int, int, int] | None:
+def read_head(data: bytes) -> tuple[int, int, int] | None:
     """Salt, values per sample and first number; None if the head is not whole."""
     if len(data) < _HEAD.size:
         return None
@@ -336,7 +463,8 @@ def _frame(salt: int, first: int, entries: Sequence[Entry]) -> bytes:
     return _FRAME.pack(MARK, zlib.crc32(tail + body, salt), len(body), first, len(entries)) + body
 
 
-def _entries(body: bytes, count: int, width: int) -> Iterator[Entry]:
+def entries_of(body: bytes, count: int, width: int) -> Iterator[Entry]:
+    """The samples of a frame."""
     offset = 0
     for _ in range(count):
         is_row, length = _ID.unpack_from(body, offset)
@@ -346,20 +474,50 @@ def _entries(body: bytes, count: int, width: int) -> Iterator[Entry]:
         offset += length + 8 * width
 
 
+def sound_frames(data: bytes, salt: int) -> Iterator[tuple[int, int, int, bytes]]:
+    """All sound frames of a file: offset, first number, samples, content."""
+    offset = _HEAD.size
+    while offset >= 0:
+        if _is_sound_at(data, offset, salt):
+            _, _, length, first, count = _FRAME.unpack_from(data, offset)
+            start = offset + _FRAME.size
+            yield offset, first, count, data[start : start + length]
+            offset = start + length
+        else:
+            offset = data.find(MARK, offset + 1)
+
+
 def _sound_end(path: Path, data: bytes, salt: int, is_last: bool) -> int:
-    """Offset of the end of the last sound frame; DataError if a sound frame follows damage."""
-    end = _HEAD.size
-    while _is_sound_at(data, end, salt):
-        end += _FRAME.size + int(_FRAME.unpack_from(data, end)[2])
-    later = data.find(MARK, end + 1)
-    while later >= 0 and not _is_sound_at(data, later, salt):
-        later = data.find(MARK, later + 1)
-    if end < len(data) and (later >= 0 or not is_last):
-        raise DataError(
+    """Offset of the end of the last sound frame; DamagedError if a sound frame follows damage."""
+    end, is_broken = _HEAD.size, False
+    for offset, _, _, content in sound_frames(data, salt):
+        is_broken = is_broken or offset != end
+        if not is_broken:
+            end = offset + _FRAME.size + len(content)
+    if is_broken or (end < len(data) and not is_last):
+        raise DamagedError(
             f"{path} is damaged at byte {end}, and samples that were acknowledged follow; restore"
-            " it from a backup, or delete the data folder to begin anew"
+            " it from a backup"
         )
     return end
+
+
+def torn_end(data: bytes, salt: int) -> Torn | None:
+    """What follows the last sound frame of a file, if anything does."""
+    end = _HEAD.size
+    for offset, _, _, content in sound_frames(data, salt):
+        end = offset + _FRAME.size + len(content)
+    return _torn(data, end) if end < len(data) else None
+
+
+def _torn(data: bytes, end: int) -> Torn:
+    n_bytes = len(data) - end
+    if n_bytes < _FRAME.size:
+        return Torn(n_bytes, 0, False)
+    mark, _, length, _, count = _FRAME.unpack_from(data, end)
+    is_frame = mark == MARK and count * _ID.size <= length
+    is_whole = n_bytes >= _FRAME.size + length if is_frame else True
+    return Torn(n_bytes, count if is_frame else 0, is_whole)
 
 
 def _is_sound_at(data: bytes, offset: int, salt: int) -> bool:

@@ -31,7 +31,7 @@ from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
 from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.model import Model
-from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer
+from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer, longest_frame
 from domkl.storage import Parts
 from domkl.typing import Floats
 
@@ -94,6 +94,11 @@ class Protocol:
         self._is_following = False  # whether the last step was without a sample
         self._start_time: float | None = None  # when the first event was handled
         self._last_checkpoint = self.learned  # number of the sample at the last checkpoint
+
+    @property
+    def max_frame(self) -> int:
+        """Bytes of the longest frame that a neighbor with the same model sends."""
+        return longest_frame(self.edges.layout)
 
     @property
     def n_queued(self) -> int:

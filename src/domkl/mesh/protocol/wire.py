@@ -215,3 +215,8 @@ class Layout:
         if frame.flags:
             return offer._replace(is_idle=bool(frame.flags & IDLE), haste=frame.flags // HASTE)
         return offer
+
+
+def longest_frame(layout: Layout) -> int:
+    """Bytes of the longest frame with offers of this layout, whatever the sender's name."""
+    return HEADER.size + MAX_NAME + max(map(len, PADS)) + max(layout.n_bytes, MAX_TEXT)

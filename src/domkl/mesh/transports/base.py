@@ -163,6 +163,10 @@ class Transport(ABC):
         traffic.sent_bytes += len(frame)
         return True
 
+    def limit_frames(self, n_bytes: int) -> None:
+        """Have frames of at most so many bytes; before `start`."""
+        self.max_frame = min(self.max_frame, n_bytes)
+
     def reload(self) -> Awaitable[None] | None:
         """Read the certificates again, if the transport has any; await the result unless None."""
         return None

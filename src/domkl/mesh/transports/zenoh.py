@@ -186,6 +186,11 @@ class ZenohTransport(Transport):
         patience = 0.2 if endpoint.mode == "lockstep" else 0.001  # async learners do not wait
         return cls(*endpoint[:4], router=endpoint.router, wait_before_drop=patience)
 
+    def limit_frames(self, n_bytes: int) -> None:
+        """Have frames of at most so many bytes; Zenoh gets the same limit."""
+        super().limit_frames(n_bytes)
+        self._limits["max_frame"] = self.max_frame
+
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
         """Open a session."""
         self._open(on_frame, on_peer, on_refused)

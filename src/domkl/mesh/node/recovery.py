@@ -1,0 +1,224 @@
+"""Opens a node's write-ahead log, and repairs it where it is damaged and nothing is lost by that.
+
+The rules of this file
+----------------------
+- No acknowledged sample is lost without a line in the log that says how many were lost.
+- Where acknowledged samples are missing, the node does not start, unless its operator accepts the
+  loss (``domkl node --accept-loss``). Nothing on disk is changed before that.
+- A repair writes a new journal of all samples that can still be read, with numbers without gaps,
+  and keeps the old one beside it under another name. A repair that is interrupted is completed, or
+  begun anew, at the next start.
+- If no checkpoint can be read, the node begins as a new learner with the samples in the journal: to
+  go on with less is better than not to go on. How many learned samples it forgets is written, too.
+"""
+
+import logging
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from domkl.errors import DataError
+from domkl.mesh.node.log import event
+from domkl.mesh.node.wal import (
+    DamagedError,
+    Entry,
+    Mark,
+    WriteAheadLog,
+    entries_of,
+    read_head,
+    sound_frames,
+    torn_end,
+)
+from domkl.storage import sync_folder
+
+JOURNAL, NEW, MARK = "journal", "journal.new", "acknowledged"
+AT_ONCE = 256  # samples of a frame of a repaired journal
+
+Numbered = tuple[int, Entry]
+
+
+class Known(NamedTuple):
+    """What the checkpoints say."""
+
+    position: int  # number of the last sample in the one that is used, or 0
+    accepted: int  # samples that were accepted when it was written
+    has_state: bool  # whether one can be used
+    is_damaged: bool  # whether one was found that cannot be used
+
+
+class Opened(NamedTuple):
+    """A log that can be used."""
+
+    log: WriteAheadLog
+    position: int  # number of the sample after which to go on
+    n_lost: int  # samples that were acknowledged and are neither learned nor in the log
+
+
+def open_log(folder: Path, width: int, known: Known, accept_loss: bool = False) -> Opened:
+    """Open the log of a data folder; DataError if acknowledged samples would be lost by it."""
+    _complete_repair(folder)
+    mark = Mark(folder / MARK)
+    acknowledged = max(mark.number or 0, known.accepted, known.position)
+    if mark.number is None and known.accepted:
+        text = f"{mark.path} is missing or damaged; samples after {acknowledged} cannot be counted"
+        event("alarm", logging.WARNING, kind="journal", text=text)
+    try:
+        log = _open_sound(folder / JOURNAL, width, mark, known, acknowledged)
+        opened = Opened(log, known.position, 0)
+    except DamagedError as damage:
+        opened = _recover(folder, width, mark, known, acknowledged, accept_loss, str(damage))
+    if opened.log.n_cut:
+        text = "the end of the journal was cut off: it was never acknowledged"
+        event("journal", samples=opened.log.n_cut, text=text)
+    _begin(mark, opened.log.last)
+    return opened
+
+
+def _open_sound(
+    folder: Path, width: int, mark: Mark, known: Known, acknowledged: int
+) -> WriteAheadLog:
+    """The log, if it has all samples after the checkpoint; else DamagedError."""
+    log = WriteAheadLog(folder, width, mark, known.position)
+    if not log.last and mark.number is not None:
+        log.skip_to(known.position)
+    if log.first > known.position + 1 or log.last < max(acknowledged, known.position):
+        log.close()
+        raise DamagedError(
+            f"journal in {folder} has samples {log.first} to {log.last}, the checkpoint ends with"
+            f" {known.position}, and samples up to {acknowledged} were accepted"
+        )
+    return log
+
+
+def _begin(mark: Mark, last: int) -> None:
+    try:
+        mark.begin(last)
+    except OSError as error:
+        text = f"{mark.path} cannot be written: {error.strerror}; a loss could not be counted"
+        event("alarm", logging.WARNING, kind="journal", text=text)
+
+
+def _recover(
+    folder: Path, width: int, mark: Mark, known: Known, acknowledged: int, accept_loss: bool,
+    damage: str,
+) -> Opened:  # fmt: skip
+    """Repair the log, or say why that would lose samples."""
+    found = salvage(folder / JOURNAL, width)
+    position = known.position
+    if mark.number is None:
+        acknowledged = max(acknowledged, _claimed(folder / JOURNAL, found, position))
+    if found and not known.has_state and (known.is_damaged or accept_loss):
+        position = found[0][0] - 1
+    kept = [(number, entry) for number, entry in found if number > position]
+    newest = max(acknowledged, found[-1][0] if found else 0)
+    n_missing = newest - position - len(kept)
+    n_lost = n_missing + position - known.position
+    if n_missing and not accept_loss:
+        text = (
+            f"{damage}. Of {newest} acknowledged samples {n_missing} are lost"
+            f" ({_ranges(position, kept, newest)}); restore the data folder from a backup, or start"
+            " with --accept-loss to go on without them"
+        )
+        event("refused to start", logging.ERROR, lost=n_missing, text=text)
+        raise DataError(text)
+    if n_lost:
+        text = f"{damage}; the node goes on without them ({_ranges(known.position, kept, newest)})"
+        event("samples lost", logging.ERROR, lost=n_lost, text=text)
+    else:
+        text = f"{damage}; no acknowledged sample is lost: all are learned or can be read"
+        event("alarm", logging.WARNING, kind="journal", text=text)
+    _rebuild(folder, width, position, [*_before(found, position), *kept])
+    mark.set(position + len(kept))
+    log = WriteAheadLog(folder / JOURNAL, width, mark, position)
+    log.skip_to(position)
+    return Opened(log, position, n_lost)
+
+
+def salvage(folder: Path, width: int) -> list[Numbered]:
+    """All samples of a journal that can be read, with their numbers, in order."""
+    found: dict[int, Entry] = {}
+    for path in sorted(folder.glob("*.log")):
+        data = path.read_bytes()
+        head = read_head(data)
+        if head is None:
+            continue
+        salt, values, _ = head
+        if values != width:
+            raise DataError(f"{path} has samples of {values} values, and mesh.toml says {width}")
+        for _, first, count, content in sound_frames(data, salt):
+            found |= dict(enumerate(entries_of(content, count, width), first))
+    return sorted(found.items(), key=lambda each: each[0])
+
+
+def _claimed(folder: Path, found: list[Numbered], position: int) -> int:
+    """The number of the last sample that may have been acknowledged, if no mark says it.
+
+    A whole frame at the end that is damaged may have been. Without a journal at all, a sample after
+    the checkpoint may have been, at least.
+    """
+    paths = sorted(folder.glob("*.log"))
+    data = paths[-1].read_bytes() if paths else b""
+    head, last = read_head(data), found[-1][0] if found else 0
+    torn = None if head is None else torn_end(data, head[0])
+    if torn is not None and torn.is_whole:
+        return last + max(1, torn.n_samples)
+    return position + 1 if position and last < position else last
+
+
+def _before(found: list[Numbered], position: int) -> list[Numbered]:
+    """Samples up to the position without a gap before it: their ids must be remembered."""
+    before: list[Numbered] = []
+    for number, entry in reversed(found):
+        if number == position - len(before):
+            before.append((number, entry))
+    return before[::-1]
+
+
+def _ranges(position: int, kept: Iterable[Numbered], newest: int) -> str:
+    """The numbers that are missing, as text.
+
+    >>> _ranges(3, [(4, None), (7, None)], 9)
+    'numbers 5 to 6, 8 to 9'
+    """
+    parts, last = [], position
+    for number in [*(number for number, _ in kept), newest + 1]:
+        if number > last + 1:
+            parts.append(f"{last + 1} to {number - 1}" if number > last + 2 else f"{last + 1}")
+        last = number
+    more = f" and {len(parts) - 10} more" if len(parts) > 10 else ""
+    return "numbers " + ", ".join(parts[:10]) + more
+
+
+def _rebuild(folder: Path, width: int, position: int, entries: list[Numbered]) -> None:
+    """Replace the journal by one of these samples, numbered without gaps around the position."""
+    new = folder / NEW
+    log = WriteAheadLog(new, width)
+    n_before = sum(number <= position for number, _ in entries)
+    log.skip_to(position - n_before)
+    for k in range(0, len(entries), AT_ONCE):
+        log.append([entry for _, entry in entries[k : k + AT_ONCE]])
+    log.close()
+    sync_folder(new)
+    _swap(folder)
+
+
+def _swap(folder: Path) -> None:
+    """Keep the old journal under another name, and use the new one."""
+    journal = folder / JOURNAL
+    if journal.exists() and not any(journal.iterdir()):
+        journal.rmdir()
+    elif journal.exists():
+        n = sum(1 for _ in folder.glob("journal.damaged-*"))
+        journal.rename(folder / f"journal.damaged-{n + 1}")
+    (folder / NEW).rename(journal)
+    sync_folder(folder)
+
+
+def _complete_repair(folder: Path) -> None:
+    """If a kill interrupted `_swap`, complete it; a new journal that is not complete goes."""
+    if (folder / NEW).exists():
+        if (folder / JOURNAL).exists():
+            shutil.rmtree(folder / NEW)
+        else:
+            _swap(folder)
