@@ -2,12 +2,14 @@
 
 import base64
 import math
+import re
 from importlib.resources import files
 from typing import Any
 
 from domkl.experiments.figures import draw
 from domkl.experiments.reproduce.document import OURS
 
+TAG = re.compile(r"<(?=[A-Za-z/!?])")  # where Markdown would take text for HTML
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 
 
@@ -15,17 +17,17 @@ def as_html(document: dict[str, Any], pictures: dict[str, bytes] | None = None) 
     """One self-contained page with the figures in it; nothing is loaded from elsewhere."""
     drawn = pictures or {figure["id"]: draw(figure, "svg") for figure in figures_of(document)}
     encoded = {name: base64.b64encode(svg).decode() for name, svg in drawn.items()}
-    return _render("report.html.jinja", True, document=document, pictures=encoded)
+    return _render("report.html.jinja", document=document, pictures=encoded)
 
 
 def as_markdown(document: dict[str, Any], folder: str) -> str:
     """A page that refers to PNG figures in a folder."""
-    return _render("report.md.jinja", False, document=document, folder=folder)
+    return _render("report.md.jinja", document=document, folder=folder)
 
 
 def table_markdown(table: dict[str, Any]) -> str:
     """One table as Markdown."""
-    return _render("table.md.jinja", False, table=table)
+    return _render("table.md.jinja", table=table)
 
 
 def figures_of(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -72,15 +74,26 @@ def number(value: Any) -> str:
     return f"{value:.{max(2 - power, 0)}f}"
 
 
-def _render(name: str, is_html: bool, **values: Any) -> str:
+def _render(name: str, **values: Any) -> str:
+    """Fill a template; whatever comes from data is escaped, in Markdown where a tag begins."""
     from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    def inert(value: Any) -> Any:
+        if not isinstance(value, str) or isinstance(value, Markup):
+            return value
+        return Markup(TAG.sub("&lt;", value))
 
     environment = Environment(
-        autoescape=is_html, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=inert if name.endswith(".md.jinja") else None,
+    )  # fmt: skip
     environment.filters["number"] = number
     environment.globals.update(
-        marks=MARKS, claims_of=claims_of, tally=tally, table_of=table_markdown
+        marks=MARKS,
+        claims_of=claims_of,
+        tally=tally,
+        table_of=lambda table: Markup(table_markdown(table)),  # escaped already
     )
     template = files("domkl.experiments.reproduce") / "templates" / name
     return environment.from_string(template.read_text(encoding="utf-8")).render(**values)

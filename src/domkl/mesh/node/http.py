@@ -9,7 +9,6 @@ import contextlib
 import hmac
 import socket
 import ssl
-import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,11 +23,11 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from pydantic import BaseModel, Field
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 import domkl
 from domkl.errors import DataError, DomklError, MeshError, ParameterError
 from domkl.mesh.config.certificates import NODE, NODE_KEY
+from domkl.mesh.node.connections import Connection, Doorkeeper, Limits, Listener
 from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
@@ -48,9 +47,8 @@ RETRY = "1"  # seconds
 AT_ONCE = 64  # samples checked before others have their turn
 OPEN_TO_ALL = ("/healthz",)
 GRACE = 3  # seconds to finish answers when the node stops
-MOST = 256  # connections at once: neighbors, log and checkpoints need descriptors, too
-ASKED = 10  # seconds within which a new connection must send a request
 KEPT = 75  # seconds that an idle connection is kept
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -120,8 +118,9 @@ class Guard:
         if origin is not None and origin.partition("://")[2] != host:
             return _refusal(403, f"pages of other origins may not ask, got {origin!r}")
         if rules.token is not None and path not in OPEN_TO_ALL:
-            given = headers.get("authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), rules.token.encode()):
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            is_right = hmac.compare_digest(given.encode(), rules.token.encode())
+            if scheme.lower() != "bearer" or not is_right:
                 return _refusal(401, "authorization must be Bearer and the node's token",
                                 {"WWW-Authenticate": "Bearer"})  # fmt: skip
         length = headers.get("content-length", "0")
@@ -316,41 +315,6 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Listener(socket.socket):
-    """A listening socket that closes connections beyond the limit, before any handshake."""
-
-    def __init__(self, listener: socket.socket, most: int) -> None:
-        super().__init__(fileno=listener.detach())
-        self.setblocking(False)
-        self._most = most
-        self._open: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """Accept as a socket does; BlockingIOError tells the loop that there is no connection."""
-        connection, address = super().accept()
-        if len(self._open) >= self._most:  # closed ones may still be in the set
-            self._open = weakref.WeakSet(each for each in self._open if each.fileno() >= 0)
-        if len(self._open) >= self._most:
-            connection.close()
-            raise BlockingIOError
-        self._open.add(connection)
-        return connection, address
-
-
-class _Connection(H11Protocol):
-    """Closes connections that send no request within 10 s."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start to wait for the first request."""
-        super().connection_made(transport)
-        self.loop.call_later(ASKED, self._hang_up)
-
-    def _hang_up(self) -> None:
-        cycle: Any = self.cycle  # None before the first request
-        if cycle is None:
-            self.transport.abort()
-
-
 class HttpServer:
     """The HTTP server of a node.
 
@@ -360,13 +324,13 @@ class HttpServer:
         Port 0 lets the system choose one.
     folder : Path or None
         Holds the node's certificate and key; without TLS if None.
-    most : int
-        Connections at once; further ones are closed.
+    limits : Limits
+        Of connections and their requests.
     """
 
-    def __init__(self, address: Address, folder: Path | None, most: int = MOST) -> None:
+    def __init__(self, address: Address, folder: Path | None, limits: Limits = LIMITS) -> None:
         self.address = address
-        self._most = most
+        self._doorkeeper = Doorkeeper(limits)
         self._folder = folder
         self._socket: socket.socket | None = None
         self._server: _Server | None = None
@@ -375,15 +339,16 @@ class HttpServer:
     async def start(self, app: FastAPI) -> None:
         """Listen; MeshError if the port is taken."""
         try:
-            self._socket = _Listener(await bind(self.address), self._most)
+            self._socket = Listener(await bind(self.address), self._doorkeeper)
         except OSError as error:
             raise MeshError(f"cannot serve HTTP at {self.address}: {error.strerror}") from None
         # asyncio sets it only for sockets that it creates; without it each answer waits 40 ms
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = Address(*self._socket.getsockname()[:2])
         folder = self._folder
+        protocol = type("_Connection", (Connection,), {"doorkeeper": self._doorkeeper})
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", ws="none", http=_Connection,
+            app, log_config=None, access_log=False, lifespan="off", ws="none", http=protocol,
             server_header=False, timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
             ssl_certfile=None if folder is None else folder / NODE,
             ssl_keyfile=None if folder is None else folder / NODE_KEY,

@@ -22,6 +22,7 @@ ROTATED = 10 * 2**20  # bytes of a log file; five older ones are kept
 WARNED = timedelta(days=30)  # before a certificate expires
 DAY = 86400.0
 REPEATED = 60.0  # seconds within which an equal alarm is counted but not written
+MOST_LINES = 60  # of one kind within these seconds; further ones are counted but not written
 
 logger = logging.getLogger("domkl.mesh")
 
@@ -44,6 +45,7 @@ def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None
         handler = logging.handlers.RotatingFileHandler(
             file, maxBytes=ROTATED, backupCount=5, encoding="utf-8"
         )
+    handler.addFilter(FloodGate())
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     before = [(each, each.level, each.propagate) for each in map(logging.getLogger, SOURCES)]
     for each, _, _ in before:
@@ -96,6 +98,31 @@ class Throttle:
             self._seen.clear()
         self._seen[key] = now, 0
         return held
+
+
+class FloodGate(logging.Filter):
+    """Lets through so many lines of one kind a minute; the next one says how many were held back.
+
+    Lines are of one kind if they come from the same logger with the same text before formatting.
+    """
+
+    def __init__(self, most: int = MOST_LINES) -> None:
+        super().__init__()
+        self._most = most
+        self._seen: dict[tuple[str, str], list[float]] = {}  # since when, lines, held back
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write a line."""
+        key = record.name, str(record.msg).partition("\n")[0][:200]
+        if key not in self._seen and len(self._seen) >= 1000:
+            self._seen.clear()
+        since, n_lines, n_held = self._seen.get(key, (record.created, 0, 0))
+        if record.created - since >= REPEATED:
+            since, n_lines = record.created, 0
+        is_over = n_lines >= self._most
+        self._seen[key] = [since, n_lines + 1, n_held + 1 if is_over else 0]
+        record.held_back = 0 if is_over else int(n_held)
+        return not is_over
 
 
 def expiry_alarm(expires: datetime, now: datetime) -> str | None:
@@ -160,9 +187,11 @@ def _facts(record: logging.LogRecord) -> dict[str, Any]:
     text = record.getMessage()
     if record.exc_info:
         text += "\n" + logging.Formatter().formatException(record.exc_info)
+    held = getattr(record, "held_back", 0)
+    more = {"lines_held_back": held} if held else {}
     if facts is None:
-        return {"event": "log", "from": record.name, "text": text}
-    return {"event": text, **facts}
+        return {"event": "log", "from": record.name, "text": text, **more}
+    return {"event": text, **facts, **more}
 
 
 def _time(record: logging.LogRecord) -> str:

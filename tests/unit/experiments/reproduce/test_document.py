@@ -111,7 +111,9 @@ def test_the_markdown_page_shows_the_same(document):
     page = as_markdown(document, "images")
     assert "![A figure.](images/fig.png)" in page
     assert r"| a\|b | 0.0123 |" in page
-    assert r"It <works> & is \| fine." in page
+    assert r"It &lt;works> & is \| fine." in page
+    assert "Seen: 1 < 2." in page
+    assert "A &lt;table>:" in page
 
 
 def test_only_claims_of_the_paper_are_counted(document):

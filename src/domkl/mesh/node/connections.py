@@ -1,0 +1,258 @@
+"""Connections of a node's HTTP server: how many there are, how long a request may take to come.
+
+The rules of this file
+----------------------
+- Handshake, head and body of every request have a deadline; a connection that misses one is closed.
+- There is always room for a newcomer: when there are too many connections, in all or from one
+  address, the one that has kept the node waiting longest is closed. One whose request is complete
+  and being answered is never closed for that, unless its client does not read the answer.
+- Bodies that are not complete take a limited number of bytes in all; the oldest must go first.
+- Without file descriptors a newcomer is closed at once, and the node goes on.
+"""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import socket
+from typing import Any, NamedTuple
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from domkl.mesh.node.log import event
+
+PATIENCE = 1.0  # seconds for a request to come, before its connection may have to make room
+HANDSHAKE, HEAD, BODY, BUSY, IDLE = "handshake", "head", "body", "busy", "idle"
+NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Limits(NamedTuple):
+    """What connections may take."""
+
+    most: int = 256  # at once: neighbors, log and checkpoints need descriptors, too
+    each: int = 128  # from one address
+    handshake: float = 5.0  # seconds for that of TLS
+    head: float = 5.0  # seconds for the head of a request
+    body: float = 10.0  # seconds for its body
+    bodies: int = 2**24  # bytes of all bodies that are not complete
+
+
+class Visit:
+    """One connection, from its acceptance on.
+
+    Parameters
+    ----------
+    key : tuple
+        Address and port of the other end.
+    sock : socket
+    now : float
+        Seconds of the loop's clock.
+    """
+
+    def __init__(self, key: Any, sock: socket.socket, now: float) -> None:
+        self.key, self.host, self.sock = key, str(key[0]), sock
+        self.phase, self.since = HANDSHAKE, now
+        self.n_body = 0
+        self.connection: Connection | None = None
+        self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its socket is."""
+        return self.sock.fileno() >= 0
+
+    @property
+    def may_go(self) -> bool:
+        """Whether it can be closed for others: its request is not being answered."""
+        return self.phase != BUSY or (self.connection is not None and self.connection.is_stuck)
+
+    def rank(self, now: float) -> tuple[int, float]:
+        """The lower, the sooner it must go: requests that do not come, then idle connections."""
+        is_patient = now - self.since > PATIENCE
+        return (1 if self.phase == IDLE else 0 if is_patient else 2), self.since
+
+    def close(self) -> None:
+        """Close it at once."""
+        if self.connection is not None:
+            self.connection.transport.abort()
+        else:  # TLS is at its handshake: it ends when nothing more can come
+            with contextlib.suppress(OSError):
+                self.sock.shutdown(socket.SHUT_RDWR)
+
+
+class Doorkeeper:
+    """Decides which connections stay."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._visits: dict[Any, Visit] = {}  # by the address and port of the other end
+        self._n_bodies = 0
+
+    def admit(self, sock: socket.socket, address: Any) -> bool:
+        """Make room for a new connection; False if there is none."""
+        loop = asyncio.get_running_loop()
+        if len(self._visits) >= self.limits.each:
+            for visit in [visit for visit in self._visits.values() if not visit.is_open]:
+                self.leave(visit)
+        same = [visit for visit in self._visits.values() if visit.host == str(address[0])]
+        if len(same) >= self.limits.each and not self._push_out(same):
+            return False
+        visits = [*self._visits.values()]
+        if len(visits) >= self.limits.most and not self._push_out(visits):
+            return False
+        visit = self._visits[address] = Visit(address, sock, loop.time())
+        self._set_timer(visit, self.limits.handshake)
+        return True
+
+    def greet(self, connection: "Connection") -> Visit:
+        """The visit of a connection whose handshake is complete."""
+        transport = connection.transport
+        key = transport.get_extra_info("peername")
+        visit = self._visits.get(key)
+        if visit is None:  # closed meanwhile, as far as the doorkeeper knows
+            sock = transport.get_extra_info("socket")
+            visit = self._visits[key] = Visit(key, sock, connection.loop.time())
+        visit.connection = connection
+        return visit
+
+    def enter(self, visit: Visit, phase: str) -> None:
+        """Note that a connection has come to another part of its request."""
+        if phase != visit.phase:
+            self._count(visit, -visit.n_body)
+            visit.phase, visit.since = phase, asyncio.get_running_loop().time()
+            seconds = {HEAD: self.limits.head, BODY: self.limits.body}.get(phase)
+            self._set_timer(visit, seconds)
+
+    def received(self, visit: Visit, n_bytes: int) -> None:
+        """Note bytes of a body that is not complete; there may be too many of them now."""
+        self._count(visit, n_bytes)
+        while self._n_bodies > self.limits.bodies:
+            bodies = [each for each in self._visits.values() if each.n_body]
+            oldest = min(bodies, key=lambda each: each.since)
+            self._count(oldest, -oldest.n_body)
+            oldest.close()
+
+    def leave(self, visit: Visit) -> None:
+        """Note that a connection has ended."""
+        if self._visits.get(visit.key) is visit:
+            del self._visits[visit.key]
+        self._count(visit, -visit.n_body)
+        self._set_timer(visit, None)
+        visit.connection = None
+
+    def _push_out(self, visits: list[Visit]) -> bool:
+        """Close the one of them that has kept the node waiting longest."""
+        now = asyncio.get_running_loop().time()
+        able = [visit for visit in visits if visit.may_go]
+        if not able:
+            return False
+        chosen = min(able, key=lambda visit: visit.rank(now))
+        chosen.close()
+        self.leave(chosen)
+        return True
+
+    def _count(self, visit: Visit, n_bytes: int) -> None:
+        visit.n_body += n_bytes
+        self._n_bodies += n_bytes
+
+    def _set_timer(self, visit: Visit, seconds: float | None) -> None:
+        if visit.timer is not None:
+            visit.timer.cancel()
+        loop = asyncio.get_running_loop()
+        visit.timer = None if seconds is None else loop.call_later(seconds, visit.close)
+
+
+class Listener(socket.socket):
+    """A listening socket that asks the doorkeeper about each connection, before any handshake."""
+
+    def __init__(self, listener: socket.socket, doorkeeper: Doorkeeper) -> None:
+        super().__init__(fileno=listener.detach())
+        self.setblocking(False)
+        self._doorkeeper = doorkeeper
+        self._spare: int | None = None
+        self._keep_spare()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """Accept as a socket does; BlockingIOError tells the loop that there is no connection."""
+        try:
+            connection, address = super().accept()
+        except OSError as error:
+            if error.errno in NO_DESCRIPTORS:
+                self._turn_away(error)
+                raise BlockingIOError from None
+            raise
+        if not self._doorkeeper.admit(connection, address):
+            connection.close()
+            raise BlockingIOError
+        return connection, address
+
+    def close(self) -> None:
+        """Close it, and the descriptor that is kept for hard times."""
+        super().close()
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+
+    def _keep_spare(self) -> None:
+        with contextlib.suppress(OSError):
+            self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _turn_away(self, error: OSError) -> None:
+        """Close the next connection, by the one descriptor that is left: else it would wait."""
+        event("out of descriptors", logging.WARNING, text=f"cannot accept: {error.strerror}")
+        if self._spare is not None:
+            os.close(self._spare)
+            self._spare = None
+            with contextlib.suppress(OSError):
+                super().accept()[0].close()
+        self._keep_spare()
+
+
+class Connection(H11Protocol):
+    """One connection; tells the doorkeeper how far its request is."""
+
+    doorkeeper: Doorkeeper  # of the subclass that a server makes
+    _visit: Visit
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start to wait for the first request."""
+        super().connection_made(transport)
+        self._visit = self.doorkeeper.greet(self)
+        self.doorkeeper.enter(self._visit, HEAD)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has come, and see how far the request is."""
+        super().data_received(data)
+        self._look()
+        if self._visit.phase == BODY and self.conn.our_state is not h11.DONE:
+            self.doorkeeper.received(self._visit, len(data))
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, which may have come in part already."""
+        super().on_response_complete()
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the doorkeeper know."""
+        super().connection_lost(exc)
+        self.doorkeeper.leave(self._visit)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the client does not read its answer."""
+        return bool(self.flow.write_paused)
+
+    def _look(self) -> None:
+        if not self.transport.is_closing():
+            self.doorkeeper.enter(self._visit, self._phase())
+
+    def _phase(self) -> str:
+        cycle: Any = self.cycle  # None before the first request
+        theirs = self.conn.their_state
+        if theirs is h11.SEND_BODY:
+            return BODY
+        if theirs is h11.IDLE and (cycle is None or self.conn.trailing_data[0]):
+            return HEAD
+        return BUSY if cycle is not None and not cycle.response_complete else IDLE

@@ -1,0 +1,151 @@
+"""Attacks on a node's HTTP port without a token: an honest client is served all the while.
+
+On 0.1 a deadline covered the first request of a plaintext connection only. 256 connections that
+sent one request and then half of another, a POST without its body, or no ClientHello shut everybody
+out for a minute and more. 250 bodies of 1 MiB that were not complete took a node from 212 to 578
+MiB, and it stayed there. A token without "Bearer" was taken. `make attack` prints the figures.
+"""
+
+import contextlib
+import socket
+import ssl
+
+import pytest
+from mesh_http import served
+from mesh_node import Client, sample, solo_config
+
+from domkl.mesh.config import certificates
+from domkl.mesh.node import log
+from domkl.mesh.node.connections import Limits
+from domkl.mesh.node.http import Rules
+
+HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+NO_BODY = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Length: 40\r\n\r\n{"
+SOON = Limits(handshake=0.3, head=0.3, body=0.3)
+SMALL = Limits(most=8, each=8)
+KINDS = {"half a request": HALF, "a whole one and half": WHOLE + HALF, "no body": NO_BODY,
+         "whole, then no body": WHOLE + NO_BODY, "whole": WHOLE}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    monkeypatch.setattr(log.logger, "disabled", True)
+
+
+@pytest.fixture
+def certified(tmp_path):
+    certificates.create_authority(tmp_path / "authority", "farm")
+    certificates.issue(tmp_path / "authority", "solo", tmp_path / "solo", hosts=["127.0.0.1"])
+    return tmp_path / "solo"
+
+
+def dialed(address, data=b""):
+    sock = socket.create_connection(address, timeout=20)
+    sock.sendall(data)
+    return sock
+
+
+def ends(sock):
+    """Whether the node closes the connection; TimeoutError if it does not."""
+    with contextlib.suppress(ConnectionResetError):
+        while sock.recv(2**16):
+            pass
+    sock.close()
+    return True
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whole"])
+def test_every_part_of_every_request_has_a_deadline(tmp_path, kind):
+    """0.1: only the first request's head, so that the last three stay for 75 s or for ever."""
+    with served(tmp_path, solo_config(), is_started=False, limits=SOON) as (_, address):
+        assert ends(dialed(address, KINDS[kind]))
+
+
+def test_a_handshake_has_a_deadline(certified):
+    """0.1: 60 s."""
+    options = {"is_started": False, "limits": SOON, "tls": certified}
+    with served(certified, solo_config(), **options) as (_, address):
+        assert ends(dialed(address))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_is_room_for_a_newcomer(tmp_path, kind):
+    """0.1: with as many connections as there may be, everybody else is closed at once."""
+    with served(tmp_path, solo_config(), limits=SMALL) as (_, address):
+        held = [dialed(address, KINDS[kind]) for _ in range(SMALL.most + 4)]
+        client = Client(address)
+        assert client.ask("/healthz")[0] == 200
+        assert client.learn(sample(0))[0] == 202
+        for each in held:
+            each.close()
+
+
+def test_there_is_room_for_a_newcomer_over_tls(certified):
+    with served(certified, solo_config(), limits=SMALL, tls=certified) as (_, address):
+        held = [dialed(address) for _ in range(SMALL.most + 4)]
+        context = ssl.create_default_context(cafile=certified / "ca.pem")
+        client = Client(address, scheme="https", context=context)
+        assert client.ask("/healthz")[0] == 200
+        for each in held:
+            each.close()
+
+
+def test_one_address_leaves_room_for_others(tmp_path):
+    limits = Limits(most=8, each=4)
+    with served(tmp_path, solo_config(), limits=limits) as (_, address):
+        other = socket.create_connection(address, timeout=20, source_address=("127.0.0.2", 0))
+        other.sendall(HALF)
+        held = [dialed(address, HALF) for _ in range(12)]
+        assert [ends(each) for each in held[:8]] == [True] * 8
+        other.sendall(b"x\r\n\r\n")
+        assert other.recv(2**16).startswith(b"HTTP/1.1 200")
+        for each in (*held[8:], other):
+            each.close()
+
+
+def test_bodies_that_are_not_complete_take_limited_memory(tmp_path):
+    """0.1: as many MiB as there are connections."""
+    limits = Limits(bodies=300_000)
+    head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
+    with served(tmp_path, solo_config(), limits=limits) as (_, address):
+        held = [dialed(address, head + bytes(100_000)) for _ in range(8)]
+        assert [ends(each) for each in held[:5]] == [True] * 5
+        assert Client(address).learn([sample(k) for k in range(1000)])[0] == 202
+        for each in held[5:]:
+            each.close()
+
+
+def test_a_client_that_does_not_read_its_answers_makes_room(tmp_path):
+    """Many requests at once whose answers nobody reads."""
+    with served(tmp_path, solo_config(), limits=SMALL) as (_, address):
+        ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        held = [dialed(address) for _ in range(SMALL.most)]
+        for each in held:
+            each.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                each.send(ask * 2000)
+        assert Client(address).ask("/healthz")[0] == 200
+        for each in held:
+            each.close()
+
+
+@pytest.mark.parametrize("given", ["{}", "bearer{}", "Basic {}", "Bearer  {}", "Bearer {} x", ""])
+def test_a_token_comes_with_bearer(tmp_path, given):
+    """0.1: takes the token by itself."""
+    token = "a-token-of-some-length"
+    with served(tmp_path, solo_config(), rules=Rules(None, token)) as (_, address):
+        client = Client(address)
+        headers = {"Authorization": given.format(token)}.items()
+        assert client.ask("/state", headers=headers)[0] == 401
+        assert client.ask("/state", headers={"Authorization": f"Bearer {token}"}.items())[0] == 200
+
+
+def test_it_is_not_healthy_before_the_port_of_the_mesh_is_bound(tmp_path):
+    """0.1: answers 200 as soon as everything is compiled."""
+    with served(tmp_path, solo_config(), is_started=False) as (node, address):
+        node.protocol = object()  # all but the transport has started
+        try:
+            assert Client(address).ask("/healthz")[0] == 503
+        finally:
+            node.protocol = None
