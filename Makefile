@@ -2,6 +2,7 @@
 # make test   set up .venv with everything; lint, type-check, test
 # make quick  lint and test without real processes, documents and long runs; for while one writes
 # make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
+# make attack set up .venv with everything; attack real nodes: HTTP, memory, floods, disk, kills
 # make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes,
 #             and how it grows with learners, MPI ranks and nodes of a mesh
 PYTHON ?= python3
@@ -11,7 +12,7 @@ BIN    := $(VENV)/bin
 WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-.PHONY: run test quick lint types soak bench clean
+.PHONY: run test quick lint types soak attack bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
@@ -31,6 +32,9 @@ types: $(VENV)/dev.stamp
 
 soak: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/soak.py
+
+attack: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/attack.py
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py

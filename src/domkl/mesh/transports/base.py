@@ -8,6 +8,7 @@ The rules of this file
   acknowledged nor sent again; the protocol does that.
 - Frames are accepted from listed neighbors only, and each neighbor can send only as itself.
 - Frames to a neighbor that does not read wait in a buffer of limited size; then they are dropped.
+- Frames of a neighbor are taken at a limited rate, and memory for it ends with its connection.
 - An exception in a callback goes to the loop's exception handler; the transport goes on.
 """
 
@@ -27,6 +28,8 @@ from domkl.errors import ParameterError
 MAX_FRAME = 16 * 2**20  # bytes
 NOT_A_NEIGHBOR = "not a neighbor"
 BACKLOG = 128  # connections that may wait to be accepted
+RATE = 2000  # frames a second that are taken from a neighbor; one a round is what learners need
+BURST = 256  # frames that are taken at once
 
 OnFrame = Callable[[str, bytes], None]  # (neighbor, frame)
 OnPeer = Callable[[str, bool, str], None]  # (neighbor, is_up, why)
@@ -86,6 +89,29 @@ class Traffic:
     received: int = 0
     received_bytes: int = 0
     dropped: int = 0
+
+
+class Allowance:
+    """How many frames of a neighbor may be taken now: so many at once, and so many a second.
+
+    Examples
+    --------
+    >>> allowance = Allowance(rate=10, burst=2)
+    >>> [allowance.take(now) for now in (0.0, 0.0, 0.0, 0.1, 0.1)]
+    [True, True, False, True, False]
+    """
+
+    def __init__(self, rate: float = RATE, burst: int = BURST) -> None:
+        self._rate, self._burst = rate, burst
+        self._left, self._when = float(burst), 0.0
+
+    def take(self, now: float) -> bool:
+        """Whether another frame may be taken, by a clock in seconds; if so, count it."""
+        self._left = min(self._burst, self._left + self._rate * (now - self._when))
+        self._when = now
+        is_left = self._left >= 1
+        self._left -= is_left
+        return is_left
 
 
 def check_name(name: str) -> str:

@@ -12,6 +12,8 @@ The rules of this file
 - After the greeting come frames, each with its length before it. A length is checked before memory
   is allocated for the frame.
 - Nobody waits for a connection to drain: frames that do not fit in the buffer are dropped whole.
+- A neighbor that sends faster than its allowance is not read from for a while; nothing is dropped.
+- A connection that has ended refers to no buffer and no transport: they are freed at once.
 """
 
 import asyncio
@@ -31,6 +33,7 @@ from domkl.mesh.transports.base import (
     MAX_FRAME,
     NOT_A_NEIGHBOR,
     Address,
+    Allowance,
     Endpoint,
     OnFrame,
     OnPeer,
@@ -48,6 +51,7 @@ GREETING = b"domkl-mesh/1\n"
 HEADER = 4  # bytes of a frame's length, big-endian
 BUFFER = 2**16  # bytes
 ROOM = 2**16  # bytes that may wait in a connection, or two frames if that is more
+PAUSE = 0.05  # seconds in which nothing is read from a neighbor that sends too fast
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -72,6 +76,8 @@ class Connection(asyncio.BufferedProtocol):
         self._buffer = bytearray(BUFFER)
         self._end = 0
         self._transport: asyncio.Transport | None = None
+        self._allowance = Allowance()
+        self._pause: asyncio.TimerHandle | None = None
 
     def send(self, frame: bytes) -> bool:
         """Write a frame; False if it does not fit in the buffer."""
@@ -114,7 +120,10 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Deliver all whole frames, and move the rest to the front."""
         self._end += nbytes
-        start = self._greeted()
+        self._take(self._greeted())
+
+    def _take(self, start: int) -> None:
+        """Deliver whole frames from an offset on, and move the rest to the front."""
         if self.is_open:
             start = self._take_frames(start)
             if start and self._end > start:
@@ -129,6 +138,10 @@ class Connection(asyncio.BufferedProtocol):
         """Tell the transport, once."""
         self.why = self.why or (f"connection lost: {exc}" if exc else "closed by the peer")
         was_open, self.is_open = self.is_open, False
+        self._transport, self._buffer, self._end = None, bytearray(), 0
+        if self._pause is not None:
+            self._pause.cancel()
+            self._pause = None
         if not self.settled.done():
             self.settled.set_result(False)
         if not self.ended.done():
@@ -152,9 +165,9 @@ class Connection(asyncio.BufferedProtocol):
         return 0
 
     def _take_frames(self, start: int) -> int:
-        """Deliver every whole frame; return the offset of the rest."""
-        view = memoryview(self._buffer)
-        while self._end - start >= HEADER and not self.why:
+        """Deliver whole frames, as many as are allowed now; return the offset of the rest."""
+        view, now = memoryview(self._buffer), asyncio.get_running_loop().time()
+        while self._end - start >= HEADER and not self.why and self._pause is None:
             length = int.from_bytes(view[start : start + HEADER], "big")
             if length > self._tls.max_frame:
                 self._refuse(f"frame of {length} bytes, at most {self._tls.max_frame} allowed")
@@ -162,17 +175,32 @@ class Connection(asyncio.BufferedProtocol):
             stop = start + HEADER + length
             if stop > self._end:
                 break
+            if not self._allowance.take(now):
+                self._hold()
+                break
             frame = bytes(view[start + HEADER : stop])
             start = stop
             self._tls.framed(self, frame)
         return start
+
+    def _hold(self) -> None:
+        """Read nothing for a while; then go on with what is in the buffer."""
+        if self._transport is not None:
+            self._transport.pause_reading()
+            self._pause = asyncio.get_running_loop().call_later(PAUSE, self._go_on)
+
+    def _go_on(self) -> None:
+        self._pause = None
+        self._take(0)
+        if self._pause is None and self._transport is not None:
+            self._transport.resume_reading()
 
     def _make_room(self) -> None:
         """Fit the buffer to the frame under way; its length has been checked."""
         size = BUFFER
         if self._end >= HEADER and not self.why:
             size = max(size, HEADER + int.from_bytes(self._buffer[:HEADER], "big"))
-        if size != len(self._buffer):
+        if self.is_open and size != len(self._buffer):
             kept, self._buffer = self._buffer, bytearray(size)
             self._buffer[: self._end] = kept[: self._end]
 

@@ -15,6 +15,7 @@ import json
 import logging
 import ssl
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -29,6 +30,7 @@ from domkl.mesh.transports.base import (
     MAX_FRAME,
     NOT_A_NEIGHBOR,
     Address,
+    Allowance,
     Endpoint,
     OnFrame,
     OnPeer,
@@ -44,6 +46,7 @@ GRACE_SECONDS = 0.1  # Zenoh may report a loss before it has delivered the last 
 FLUSH_SECONDS = 0.5
 RETRY_SECONDS = 0.2
 ROOM = 2**16  # bytes that may wait for a neighbor, or two frames if that is more
+OVERHEAD = 100  # bytes that a frame takes besides its content: empty ones count, too
 
 
 class Inbox:
@@ -426,14 +429,18 @@ class Session:
                 self.inbox.put(self._transport.asked, name, True)
 
     def _on_sample(self, name: str) -> Callable[[zenoh.Sample], None]:
+        allowance = Allowance()
+
         def heard(sample: zenoh.Sample) -> None:
             length, limit = len(sample.payload), self._transport.max_frame
+            if not allowance.take(time.monotonic()):
+                return  # Zenoh cannot be told to wait; the protocol asks again for what is missing
             if length > limit:
                 why = f"frame of {length} bytes, at most {limit} allowed"
                 self.inbox.put(self._transport.refused, name, why)
             else:
                 frame = sample.payload.to_bytes()
-                self.inbox.put(self._transport.framed, name, frame, size=length)
+                self.inbox.put(self._transport.framed, name, frame, size=length + OVERHEAD)
 
         return heard
 
