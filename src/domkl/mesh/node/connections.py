@@ -12,6 +12,7 @@ The rules of this file
 
 import asyncio
 import contextlib
+import ctypes
 import errno
 import logging
 import os
@@ -23,6 +24,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from domkl.mesh.node.log import event
 
+LARGE = 2**22  # bytes of bodies, after which memory is given back to the system
 PATIENCE = 1.0  # seconds for a request to come, before its connection may have to make room
 HANDSHAKE, HEAD, BODY, BUSY, IDLE = "handshake", "head", "body", "busy", "idle"
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -88,7 +90,7 @@ class Doorkeeper:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._visits: dict[Any, Visit] = {}  # by the address and port of the other end
-        self._n_bodies = 0
+        self._n_bodies = self._most_bodies = 0
 
     def admit(self, sock: socket.socket, address: Any) -> bool:
         """Make room for a new connection; False if there is none."""
@@ -156,12 +158,22 @@ class Doorkeeper:
     def _count(self, visit: Visit, n_bytes: int) -> None:
         visit.n_body += n_bytes
         self._n_bodies += n_bytes
+        self._most_bodies = max(self._most_bodies, self._n_bodies)
+        if not self._n_bodies and self._most_bodies > LARGE:
+            self._most_bodies = 0
+            asyncio.get_running_loop().call_later(PATIENCE, give_back)  # when they are freed
 
     def _set_timer(self, visit: Visit, seconds: float | None) -> None:
         if visit.timer is not None:
             visit.timer.cancel()
         loop = asyncio.get_running_loop()
         visit.timer = None if seconds is None else loop.call_later(seconds, visit.close)
+
+
+def give_back() -> None:
+    """Return memory that was freed to the system, where the C library can do that: glibc."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 class Listener(socket.socket):

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -94,7 +94,11 @@ def read_token(path: Path) -> str:
 
 
 class Guard:
-    """Middleware that refuses requests that break the rules."""
+    """Middleware that refuses requests that break the rules, and passes on those that are complete.
+
+    It collects the body itself: where the client goes away meanwhile, or has to, all that has come
+    is freed at once, and no exception keeps it.
+    """
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app, self._rules = app, rules
@@ -107,8 +111,14 @@ class Guard:
         problem = self._problem(scope["path"], headers)
         if problem is not None:
             await problem(scope, receive, send)
+            return
+        body = await self._body(receive)
+        if body is None:
+            return  # the client has gone
+        if len(body) > self._rules.max_body:
+            await _refusal(413, _too_large(self._rules.max_body))(scope, receive, send)
         else:
-            await self._app(scope, self._limited(receive), send)
+            await self._app(scope, _given(body, receive), send)
 
     def _problem(self, path: str, headers: Mapping[str, str]) -> JSONResponse | None:
         rules, host = self._rules, headers.get("host", "")
@@ -128,18 +138,28 @@ class Guard:
             return _refusal(413, _too_large(rules.max_body))
         return None
 
-    def _limited(self, receive: Receive) -> Receive:
-        n_bytes = 0
-
-        async def limited() -> Message:
-            nonlocal n_bytes
+    async def _body(self, receive: Receive) -> bytearray | None:
+        """The body, or as much of it as shows that it is too large; None without a client."""
+        body, is_more = bytearray(), True
+        while is_more and len(body) <= self._rules.max_body:
             message = await receive()
-            n_bytes += len(message.get("body", b""))
-            if n_bytes > self._rules.max_body:
-                raise HTTPException(413, _too_large(self._rules.max_body))
-            return message
+            if message["type"] != "http.request":
+                return None
+            body += message.get("body", b"")
+            is_more = message.get("more_body", False)
+        return body
 
-        return limited
+
+def _given(body: bytearray, receive: Receive) -> Receive:
+    """What an app receives: the whole body, then whatever comes."""
+    messages: list[Message] = [
+        {"type": "http.request", "body": bytes(body), "more_body": False},
+    ]
+
+    async def given() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return given
 
 
 def _name(url: str) -> str | None:
