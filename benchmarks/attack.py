@@ -37,6 +37,7 @@ from pathlib import Path
 
 from domkl.mesh.config.file import Member, MeshConfig, write_config
 from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.node import node as node_module
 from domkl.mesh.node.wal import MARK
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
@@ -350,9 +351,14 @@ def attack_writes(folder, args):
         before, n = node.written(), node.ask("/state")[1]["n_accepted"]
         time.sleep(seconds)
         found["from a file"] = (node.written() - before) / (node.ask("/state")[1]["n_accepted"] - n)
+    # checkpoints come too seldom to be measured here; so many bytes a sample they are at most
+    rare = getattr(node_module, "SAVE_BYTES", 0)
     for how, n_bytes in found.items():
-        print(f"writes, ten a second {how}: {n_bytes:.0f} bytes a sample in {seconds:.0f} s")
-        is_kept &= n_bytes <= MAX_BYTES
+        print(
+            f"writes, ten a second {how}: {n_bytes:.0f} bytes a sample in {seconds:.0f} s, and"
+            f" {rare} for checkpoints: {n_bytes + rare:.0f}"
+        )
+        is_kept &= n_bytes + rare <= MAX_BYTES
     return is_kept
 
 
