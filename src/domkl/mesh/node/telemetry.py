@@ -37,6 +37,7 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
         "n_queued": backlog.n_waiting,
         "n_repeated": node.intake.n_repeated,
         "n_outside": backlog.n_outside,
+        "n_lost": backlog.n_lost,
         "rejected": dict(node.intake.rejected),
         "strangers": dict(node.refused),
         "checkpoint": node.saver.position,
@@ -123,6 +124,7 @@ class _NodeCollector(Collector):
         yield _by("samples_rejected", "Samples that were not accepted.", ["reason"],
                   [((reason,), n) for reason, n in state["rejected"].items()])  # fmt: skip
         yield _counter("values_outside", "Values clipped to their range.", state["n_outside"])
+        yield _counter("samples_lost", "Acknowledged samples lost to damage.", state["n_lost"])
         yield _gauge("checkpoint_number", "Last sample in a checkpoint.", state["checkpoint"])
         yield _counter(
             "checkpoints_failed", "Checkpoints that could not be written.", node.saver.n_failed

@@ -1,0 +1,62 @@
+"""Attacks on a node as a process: no descriptors left, and damage between two lives."""
+
+import http.client
+import resource
+import shutil
+import socket
+
+import pytest
+from mesh_node import Process, sample, solo_folder, wait_until
+
+pytestmark = pytest.mark.slow
+
+
+def few():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def answered(client):
+    """The status of an answer; None while there are too many connections."""
+    try:
+        return client.learn(sample(0))[0]
+    except (OSError, http.client.HTTPException):
+        return None
+
+
+def test_a_node_without_descriptors_lives_and_writes_few_lines(tmp_path):
+    """0.1: 13,000 lines in 3 s, and the node ends."""
+    with Process(solo_folder(tmp_path), before=few) as node:
+        client = node.client()
+        address = client.base.removeprefix("http://").split(":")
+        held = []
+        for _ in range(300):  # whoever finds no room is closed, and the next one comes
+            held.append(socket.create_connection((address[0], int(address[1])), timeout=30))
+        wait_until(lambda: node.events("out of descriptors"))
+        for each in held:
+            each.close()
+        wait_until(lambda: answered(client) == 202)
+        assert len(node.log.read_text().splitlines()) < 100
+        assert node.stop() == 0
+
+
+def test_a_deleted_journal_is_refused_until_the_loss_is_accepted(tmp_path):
+    """0.1: starts from the checkpoint, and nothing is said of the 770 samples after it."""
+    folder = solo_folder(tmp_path, checkpoint_every=10_000)
+    with Process(folder) as node:
+        client = node.client()
+        client.learn([sample(k) for k in range(5)])
+        wait_until(lambda: client.state()["checkpoint"] == 5)
+        client.learn([sample(k) for k in range(20)])
+        node.kill()
+    shutil.rmtree(folder / "data" / "journal")
+    with Process(folder) as node:
+        assert node.wait() == 3
+        assert "20 are lost (numbers 6 to 25)" in node.process.stderr.read()
+        assert node.events("refused to start")[0]["lost"] == 20
+    with Process(folder, "--accept-loss") as node:
+        client = node.client()
+        assert node.events("samples lost")[0]["lost"] == 20
+        state = client.state()
+        assert (state["n_learned"], state["n_lost"]) == (5, 20)
+        assert client.learn(sample(0))[1]["number"] == 6
+        assert node.stop() == 0
