@@ -117,7 +117,7 @@ class Process:
         found = [json.loads(line) for line in lines if line.endswith("}")]
         return [each for each in found if each["event"] == name]
 
-    def wait_ready(self, seconds=120):
+    def wait_ready(self, seconds=300):
         """Whether it became ready; False if it has ended."""
         end = time.monotonic() + seconds
         while not self.events("ready"):

@@ -168,6 +168,18 @@ def test_without_the_number_of_acknowledged_samples_it_says_so(tmp_path, lines):
         reopened(folder)
 
 
+def test_an_accepted_loss_is_not_refused_again(tmp_path):
+    """Though the older checkpoint was written when there were more samples than there are now."""
+    folder = filled(tmp_path / "data", checkpoints=())
+    checkpoints = Checkpoints(folder)
+    state = Parts({"learned": SAVED}, {"theta": np.ones(3)})
+    for accepted in (SAVED, N):
+        checkpoints.save(Saved(SAVED, state, np.empty(0), {}, {"accepted": accepted}))
+    shutil.rmtree(folder / "journal")
+    assert reopened(folder, accept_loss=True) == ([], N - SAVED)
+    assert reopened(folder) == ([], 0)
+
+
 def test_a_repair_that_is_killed_is_completed(tmp_path, monkeypatch):
     folder = filled(tmp_path / "data")
     (path,) = journal(folder)

@@ -83,7 +83,7 @@ class Checkpoints:
         self._positions = {path: saved.position for path, saved in found.items()}
         if not found:
             return None
-        self._newest = max(found, key=lambda path: found[path].position)
+        self._newest = max(found, key=lambda p: (found[p].position, p.stat().st_mtime_ns))
         self.size = self._newest.stat().st_size
         return found[self._newest]
 

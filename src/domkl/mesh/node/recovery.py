@@ -59,7 +59,9 @@ def open_log(folder: Path, width: int, known: Known, accept_loss: bool = False) 
     """Open the log of a data folder; DataError if acknowledged samples would be lost by it."""
     _complete_repair(folder)
     mark = Mark(folder / MARK)
-    acknowledged = max(mark.number or 0, known.accepted, known.position)
+    # a loss that was accepted lowers the mark, but not what an older checkpoint says
+    accepted = known.accepted if mark.number is None else mark.number
+    acknowledged = max(accepted, known.position)
     if mark.number is None and known.accepted:
         text = f"{mark.path} is missing or damaged; samples after {acknowledged} cannot be counted"
         event("alarm", logging.WARNING, kind="journal", text=text)
