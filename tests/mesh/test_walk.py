@@ -56,7 +56,7 @@ def traced(folder):
         await until(lambda: edges[0]["south"].is_open and edges[1]["north"].is_open)
         for node in nodes:
             node._ticker.cancel()  # else what the clock does would be in the walk
-        for k, node in enumerate(nodes):
+        for k, node in enumerate(nodes, 1):  # the label of sample 0 is 0: it teaches nothing
             await node.intake.accept(prepared(node, [k]))
         await until(lambda: north.is_idle and south.is_idle)
         await south.intake.accept(prepared(south, [2]))  # it offers, and waits for north
