@@ -1,0 +1,337 @@
+"""The row maker: the clocked table of one node to inputs and labels of a learner.
+
+One object serves all hosts. The simulator pushes a node's whole table at once, a node of a mesh
+pushes tick by tick, and any cutting of the same table gives the same rows, to the bit: there is
+one path of code, and what earlier ticks left behind is its state.
+
+What is known at tick t is a node's values up to and including t, none later. Inputs, in order:
+
+- lags of the target. Lag 1 is the value at t, the newest that is known when the prediction is made;
+  lag j is the value at t - j + 1.
+- inputs by name, at lag 1 or at the lags asked for; calendar inputs as two numbers on a circle.
+- inputs that are known ahead (a weather forecast), at the time of the label.
+
+Where a value is missing, the last known one holds for at most ``hold`` ticks; after that the input
+is NaN, and the row is neither predicted nor learned. The label of horizon h is the target at t + h;
+if it was not measured it is NaN: nothing is learned, nothing is scored. Labels are never filled.
+
+Horizon 0 predicts the target of the same row, of which only earlier ticks are known: lag j is then
+the value at t - j.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from domkl import checks
+from domkl.data.clock import CALENDAR, HOUR, Clock, calendar
+from domkl.data.streams import labels
+from domkl.errors import DataError, ParameterError
+from domkl.typing import Floats
+
+#: a missing input is the last known one for at most this long, or three ticks if that is longer
+HOLD = 24 * HOUR
+_FOREVER = np.iinfo(np.int64).max // 2
+
+
+def default_hold(clock: Clock) -> int:
+    """Ticks that a value holds if nobody says how long: a day, or three ticks if that is longer.
+
+    Examples
+    --------
+    >>> default_hold(Clock(0, HOUR)), default_hold(Clock(0, 24 * HOUR))
+    (24, 3)
+    """
+    return max(HOLD // clock.step, 3) if clock.is_dated else 24
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """Which rows to make; checked here, and trusted after.
+
+    Parameters
+    ----------
+    target : the column to predict.
+    lags : of the target, such as (1, 2, 3, 24); lag 1 is the newest known value.
+    inputs : columns and calendar words (hour, weekday, yearday). The target is no input without
+        lag.
+    input_lags : at which lags the columns among the inputs are taken; (1,) is the newest value.
+    ahead : inputs that are known ahead of time; they are taken at the time of the label.
+    horizons : ticks from the newest known value to the label.
+    hold : ticks for which the last known value of a column stands in for a missing one.
+    scales : (offset, divisor) of columns: v becomes (v - offset)/divisor; others stay as they are.
+    clock : of the ticks.
+    """
+
+    target: str
+    lags: tuple[int, ...] = (1,)
+    inputs: tuple[str, ...] = ()
+    input_lags: tuple[int, ...] = (1,)
+    ahead: tuple[str, ...] = ()
+    horizons: tuple[int, ...] = (1,)
+    hold: int = 24
+    scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    clock: Clock = Clock(0, 1, is_dated=False)
+
+    def __post_init__(self) -> None:
+        for name in ("lags", "input_lags"):
+            for lag in getattr(self, name):
+                checks.whole(name, lag, 1)
+            _different(name, getattr(self, name))
+        for horizon in self.horizons:
+            checks.whole("horizon", horizon, 0)
+        _different("horizon", self.horizons)
+        if not self.horizons or (0 in self.horizons and len(self.horizons) > 1):
+            raise ParameterError(f"horizon must be 0 or numbers >= 1, got {self.horizons}")
+        checks.whole("hold", self.hold, 0)
+        _different("inputs", (*self.inputs, *self.ahead))
+        if self.target in (*self.inputs, *self.ahead):
+            raise ParameterError(
+                f"inputs must not have the target {self.target!r} without lag; give --lags"
+            )
+        dated = [name for name in (*self.inputs, *self.ahead) if name in CALENDAR]
+        if dated and not self.clock.is_dated:
+            raise ParameterError(f"input {dated[0]!r} needs the time of the rows; give --time")
+        if not self.lags and not self.inputs and not self.ahead:
+            raise ParameterError("lags or inputs must give at least one input, got none")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a table that `RowMaker.push` takes, in this order; the target first."""
+        named = dict.fromkeys((*self.inputs, *self.ahead))
+        return (self.target, *(name for name in named if name not in CALENDAR))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of a row's inputs."""
+        made = [f"{self.target} lag {lag}" for lag in self.lags]
+        for name in self.inputs:
+            if name in CALENDAR:
+                made += [f"{name} sine", f"{name} cosine"]
+            else:
+                made += [name if lag == 1 else f"{name} lag {lag}" for lag in self.input_lags]
+        for name in self.ahead:
+            made += [f"{n} ahead" for n in ((f"{name} sine", f"{name} cosine")
+                     if name in CALENDAR else (name,))]  # fmt: skip
+        return tuple(made)
+
+    @property
+    def newest_lag(self) -> int | None:
+        """The input that is the newest value of the target, in its units; None if there is none."""
+        return self.lags.index(1) if 1 in self.lags else None
+
+    @property
+    def n_window(self) -> int:
+        """Ticks that a row looks at."""
+        shift = 1 if self.horizons == (0,) else 0
+        return max((*(lag + shift for lag in self.lags), *self.input_lags, 1))
+
+    def scaled(self, name: str, values: Floats) -> Floats:
+        """Values of a column, scaled."""
+        offset, divisor = self.scales.get(name, (0.0, 1.0))
+        return (values - offset) / divisor
+
+
+def _different(name: str, given: Sequence[int] | Sequence[str]) -> None:
+    if len(set(given)) < len(given):
+        raise ParameterError(f"{name} must not repeat, got {', '.join(map(str, given))}")
+
+
+class Pairs(NamedTuple):
+    """Samples that are complete: the inputs of h ticks ago, and the label that has come now."""
+
+    X: Floats  # (n, d) NaN where inputs are missing
+    y: Floats  # (n,) NaN where the label is missing
+
+
+class Block(NamedTuple):
+    """What n ticks bring."""
+
+    X: Floats  # (n, d) inputs at each of these ticks, without those known ahead
+    pairs: dict[int, Pairs]  # by horizon: what each tick completes
+
+
+class RowMaker:
+    """Make rows from the ticks of one node, in any number of calls.
+
+    Parameters
+    ----------
+    plan : RowPlan
+    state : what `state` of another maker gave, to go on from there
+
+    Examples
+    --------
+    >>> plan = RowPlan("load", lags=(1, 2), horizons=(1, 2), hold=1)
+    >>> block = RowMaker(plan).push(np.array([[1.0], [2.0], [np.nan], [4.0]]))
+    >>> block.X.tolist()
+    [[1.0, nan], [2.0, 1.0], [2.0, 2.0], [4.0, 2.0]]
+    >>> block.pairs[1].X.tolist()[2:], block.pairs[1].y.tolist()[2:]
+    ([[2.0, 1.0], [2.0, 2.0]], [nan, 4.0])
+    >>> block.pairs[2].X.tolist()[3], block.pairs[2].y.tolist()[3]
+    ([2.0, 1.0], 4.0)
+    """
+
+    def __init__(self, plan: RowPlan, state: Mapping[str, Floats] | None = None) -> None:
+        self.plan = plan
+        n_columns = len(plan.columns)
+        self.tick = 0  # the number of the next tick
+        self._last = np.full(n_columns, np.nan)  # the last known value of each column
+        self._age = np.full(n_columns, _FOREVER)  # ticks since then
+        self._window = np.full((plan.n_window - 1, n_columns), np.nan)
+        n_base = len(plan.names) - self._n_ahead()
+        self._pending = np.full((max(plan.horizons), n_base), np.nan)
+        if state is not None:
+            self._restore(state)
+
+    def push(self, values: Floats) -> Block:
+        """Take the next ticks, (n, columns of the plan), NaN where nothing is known."""
+        plan, n = self.plan, len(values)
+        values = np.asarray(values, dtype=np.float64)
+        if values.ndim != 2 or values.shape[1] != len(plan.columns):
+            raise DataError(
+                f"values must have {len(plan.columns)} columns ({', '.join(plan.columns)}),"
+                f" got shape {values.shape}"
+            )
+        held = self._held(values)
+        window = np.concatenate([self._window, held])
+        X = self._inputs(window, n)
+        waiting = np.concatenate([self._pending, X])
+        label = plan.scaled(plan.target, values[:, 0])
+        ahead = self._ahead(held, self._times(n))
+        first = len(self._pending)
+        pairs = {
+            h: Pairs(np.concatenate([waiting[first - h : first - h + n], ahead], axis=1), label)
+            for h in plan.horizons
+        }
+        self._window, self._pending = window[n:], waiting[n:]
+        self.tick += n
+        return Block(X, pairs)
+
+    def skip(self, n: int) -> None:
+        """Let n ticks pass without a value, however many."""
+        some = min(n, len(self._window) + len(self._pending) + self.plan.hold + 1)
+        self.tick += n - some
+        self._age = np.minimum(self._age + (n - some), _FOREVER)
+        self.push(np.full((some, len(self.plan.columns)), np.nan))
+
+    def row(self, X: Floats, horizon: int, future: Mapping[str, float] | None = None) -> Floats:
+        """The inputs (d,) of a forecast: a row of `Block.X`, and what is known ahead.
+
+        ``X`` is the newest row. Where ``future`` has no value of an input known ahead, its last
+        known one stands in; a calendar input is known anyway.
+        """
+        plan, given = self.plan, dict(future or {})
+        unknown = [name for name in given if name not in plan.ahead or name in CALENDAR]
+        if unknown:
+            raise DataError(f"future input must be one of {plan.ahead}, got {unknown[0]!r}")
+        held = np.where(self._age <= plan.hold, self._last, np.nan)
+        for name, value in given.items():
+            held[plan.columns.index(name)] = value
+        time = np.array([plan.clock.time(self.tick - 1 + horizon)])
+        return np.concatenate([X, self._ahead(held[None], time)[0]])
+
+    def state(self) -> dict[str, Floats]:
+        """Everything that later rows depend on, as arrays to be stored."""
+        return {
+            "tick": np.array(self.tick),
+            "last": self._last.copy(),
+            "age": self._age.copy(),
+            "window": self._window.copy(),
+            "pending": self._pending.copy(),
+        }
+
+    def _restore(self, state: Mapping[str, Floats]) -> None:
+        for name in ("last", "age", "window", "pending"):
+            own, given = getattr(self, f"_{name}"), np.asarray(state[name])
+            if given.shape != own.shape:
+                raise DataError(
+                    f"{name} of the state must have shape {own.shape} for this plan,"
+                    f" got {given.shape}"
+                )
+            setattr(self, f"_{name}", given.astype(own.dtype))
+        self.tick = int(state["tick"])
+
+    def _held(self, values: Floats) -> Floats:
+        """Each missing value as the last known one, while that may hold."""
+        n = len(values)
+        rows = np.arange(n)[:, None]
+        newest = np.maximum.accumulate(np.where(np.isnan(values), -1, rows), axis=0)
+        is_here = newest >= 0
+        last = np.where(is_here, np.take_along_axis(values, np.maximum(newest, 0), 0), self._last)
+        age = np.minimum(np.where(is_here, rows - newest, self._age + rows + 1), _FOREVER)
+        if n:
+            self._last, self._age = last[-1].copy(), age[-1].copy()
+        return np.where(age <= self.plan.hold, last, np.nan)
+
+    def _times(self, n: int) -> "np.typing.NDArray[np.int64]":
+        clock = self.plan.clock
+        return clock.start + (self.tick + np.arange(n)) * clock.step
+
+    def _inputs(self, window: Floats, n: int) -> Floats:
+        """The inputs at the last n ticks of a window of held values."""
+        plan, end = self.plan, len(window)
+        shift = 1 if plan.horizons == (0,) else 0
+        made = []
+        for lag in plan.lags:
+            stop = end - lag + 1 - shift
+            made.append(plan.scaled(plan.target, window[stop - n : stop, 0]))
+        for name in plan.inputs:
+            if name in CALENDAR:
+                made += list(calendar(name, self._times(n)).T)
+                continue
+            place = plan.columns.index(name)
+            for lag in plan.input_lags:
+                stop = end - lag + 1
+                made.append(plan.scaled(name, window[stop - n : stop, place]))
+        return np.stack(made, axis=1) if made else np.empty((n, 0))
+
+    def _ahead(self, held: Floats, times: "np.typing.NDArray[np.int64]") -> Floats:
+        """The inputs that are known ahead, of ticks with these held values."""
+        plan, made = self.plan, []
+        for name in plan.ahead:
+            if name in CALENDAR:
+                made += list(calendar(name, times).T)
+            else:
+                made.append(plan.scaled(name, held[:, plan.columns.index(name)]))
+        return np.stack(made, axis=1) if made else np.empty((len(held), 0))
+
+    def _n_ahead(self) -> int:
+        return sum(2 if name in CALENDAR else 1 for name in self.plan.ahead)
+
+
+class Rounds(NamedTuple):
+    """Streams of all nodes for one horizon, ready for `simulate`."""
+
+    X: Floats  # (T, K, d) NaN where inputs are missing
+    y: Floats  # (T, K) NaN where the label is; it knows its delay, horizon - 1
+    first: int  # the tick of round 0
+
+
+def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
+    """Rounds of all nodes for each horizon, from values (T, K, columns of the plan).
+
+    The first rounds, in which no node has all of its inputs yet, are left out. A label ``h`` ticks
+    ahead is learned h - 1 rounds later than in the order of the paper: `streams.Labels` knows.
+    """
+    n_ticks, longest = len(values), max(plan.horizons)
+    if n_ticks <= longest:
+        raise DataError(f"horizon must be below the {n_ticks} ticks of the stream, got {longest}")
+    blocks = [RowMaker(plan).push(values[:, k]) for k in range(values.shape[1])]
+    complete = ~np.isnan(np.stack([block.X for block in blocks])).any(axis=2)  # (K, T)
+    known = np.flatnonzero(complete.any(axis=0))
+    if not known.size or known[0] + longest >= n_ticks:
+        raise DataError(
+            f"some node must have all inputs ({', '.join(plan.names[:6])}, …) and a label"
+            f" {longest} ticks later, got none in {n_ticks} ticks; lags may be too long, or an"
+            " input may be missing throughout"
+        )
+    first = int(known[0])
+    made = {}
+    for h in plan.horizons:
+        pairs = [block.pairs[h] for block in blocks]
+        X = np.stack([each.X[first + h :] for each in pairs], axis=1)
+        y = np.stack([each.y[first + h :] for each in pairs], axis=1)
+        made[h] = Rounds(X, labels(y, max(h, 1)), first)
+    return made
