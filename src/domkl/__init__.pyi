@@ -38,7 +38,15 @@ from domkl.core.losses import Pinball as Pinball
 from domkl.core.losses import Squared as Squared
 from domkl.data.catalog import DATASETS as DATASETS
 from domkl.data.catalog import DataSet as DataSet
-from domkl.data.sets import Prepared as Prepared
+from domkl.data.clock import Clock as Clock
+from domkl.data.forecast import Forecast as Forecast
+from domkl.data.forecast import Prepared as Prepared
+from domkl.data.forecast import prepare as prepare
+from domkl.data.nodes import Form as Form
+from domkl.data.nodes import NodeTable as NodeTable
+from domkl.data.nodes import read_nodes as read_nodes
+from domkl.data.rows import RowMaker as RowMaker
+from domkl.data.rows import RowPlan as RowPlan
 from domkl.data.sets import load_series as load_series
 from domkl.data.sets import load_set as load_set
 from domkl.data.streams import Ranges as Ranges

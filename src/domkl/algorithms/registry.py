@@ -61,6 +61,10 @@ _ENTRIES = (
     Entry("rff-dokl", "domkl.algorithms.diffusion:RFFDOKL", "#CC79A7", "--"),
     Entry("rff-domkl", "domkl.algorithms.diffusion:RFFDOMKL", "#009E73"),
     Entry("alone", "domkl.algorithms.admm:DOMKL", "#000000", ":", is_meshable=False, is_alone=True),
+    Entry(
+        "domkrls-alone", "domkl.algorithms.least_squares:DOMKRLS", "#AA4499", ":",
+        is_meshable=False, is_alone=True, is_default=False,
+    ),
     Entry("last-value", "domkl.algorithms.baselines:LastValue", "#8A8A8A", "-.", is_meshable=False),
     Entry("linear-rls", "domkl.algorithms.baselines:LinearRLS", "#E69F00", "-.", is_meshable=False),
     Entry(

@@ -11,13 +11,15 @@ from domkl.cli.output import add_out_argument, add_run_arguments, out_folder, ou
 from domkl.cli.progress import Bar, note_after
 from domkl.data.catalog import DATASETS
 from domkl.errors import ParameterError
+from domkl.graphs.kinds import KINDS
 from domkl.options import MISSING, PARTITIONS, RULES, SCALES
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
-    from domkl.data.sets import Prepared
-    from domkl.experiments.compare import Outcome, Progress, Setting
+    from domkl.data.forecast import Prepared
+    from domkl.experiments.compare import Progress, Setting
     from domkl.experiments.data import DataOptions
+    from domkl.experiments.report import Part
 
 SUMMARY = "run algorithms on a stream of samples and compare them"
 DESCRIPTION = """\
@@ -33,6 +35,8 @@ units), and writes the curves as PNG and CSV and the results as JSON.
   domkl simulate --data beijing-air --horizon 6 --trials 1 --algorithm domkrls
   domkl simulate --csv table.csv --target price
   domkl simulate --csv log.csv --series load --lags 24 --learners 4
+  domkl simulate --csv 'data/{node}.csv' --time date --target load --lags 1,2,24 --horizon 1,24
+  domkl simulate --data parking --trials 1
   domkl simulate --algorithm my_file:MyAlgorithm --algorithm domkl
 """
 
@@ -45,14 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--learners",
         metavar="K",
         type=int,
-        help="number of learners (default: 10; a set of stations has its own)",
+        help="number of learners (default: 10; nodes with streams of their own are so many)",
+    )
+    network.add_argument(
+        "--topology",
+        metavar="KIND",
+        choices=KINDS,
+        help=f"kind of the network: {', '.join(KINDS)} (default: that of the data set; nearest"
+        " where nodes have places; random)",
     )
     network.add_argument(
         "--connect",
         metavar="A",
         type=float,
-        help="probability of an edge between two learners (default: 0.25; stations are joined with"
-        " the three nearest)",
+        help="probability of an edge between two learners of a random network (default: 0.25)",
     )
     network.add_argument(
         "--partition",
@@ -70,6 +80,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"repeatable; one of {', '.join(ALGORITHMS)}, or module:Name for a class of your own"
         " (default: all of the named ones but linear-pooled and seasonal-naive)",
+    )
+    learner.add_argument(
+        "--loss",
+        metavar="NAME",
+        help="squared, huber, absolute, pinball, logistic or module:Name; logistic is for a target"
+        " of two values (default: squared)",
     )
     learner.add_argument("--rho", metavar="R", type=float, help="ADMM algorithms (default: 2)")
     learner.add_argument("--eta-l", metavar="E", type=float, help="ADMM algorithms (default: 0.2)")
@@ -126,7 +142,11 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         default="paper",
         help="of a data set: the rows that the authors used, or all complete ones (default: paper)",
     )
-    data.add_argument("--csv", metavar="FILE", type=Path, help="a CSV file with a header, or .gz")
+    data.add_argument(
+        "--csv",
+        metavar="FILE",
+        help="a CSV file with a header, or .gz; with {node} in its name, a file for each node",
+    )
     data.add_argument("--target", metavar="COLUMN", help="the column of a table to predict")
     data.add_argument(
         "--drop",
@@ -135,34 +155,99 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a column of a table that is not an input; repeatable",
     )
-    data.add_argument("--series", metavar="COLUMN", help="the column of a time series")
     data.add_argument(
-        "--lags", metavar="S", type=int, help="number of inputs of a time series (default: 5)"
+        "--series", metavar="COLUMN", help="the column of a time series: only its lags are inputs"
+    )
+    data.add_argument(
+        "--lags",
+        metavar="S",
+        help="lags of the target: 5 for 1 to 5, or 1,2,3,24; lag 1 is the newest known value"
+        " (default: 5 for a time series; a set of nodes has its own)",
     )
     data.add_argument(
         "--horizon",
         metavar="H",
-        type=int,
-        help="predict a time series H steps ahead; labels are learned when they are known"
-        " (default: 1)",
+        help="predict H steps ahead of the newest known value, or 1,6,24 for several; labels are"
+        " learned when they are known (default: 1)",
     )
+    data.add_argument(
+        "--inputs",
+        metavar="A,B,C",
+        help="columns that are inputs, and hour, weekday, yearday, made from the time (default: all"
+        " usable columns)",
+    )
+    data.add_argument("--rows", metavar="N or A:B:C", help="the first N rows, or a Python slice")
     data.add_argument(
         "--missing",
         choices=MISSING,
         default="error",
-        help="what to do with rows that have empty cells (default: error)",
+        help="what to do with rows of a table to be dealt that have empty cells (default: error)",
     )
     data.add_argument(
         "--scale",
         choices=SCALES,
         help="minmax: (v - min)/(max - min); authors: as the authors did, mostly (v - min)/max;"
-        " declared: by declared ranges; none: not at all (default: minmax; stations: declared)",
+        " declared: by declared ranges; none: not at all (default: minmax; nodes: declared)",
     )
     data.add_argument(
         "--ranges",
         metavar="FILE",
         type=Path,
         help="declared ranges: a CSV file with the columns column, low, high",
+    )
+    _add_node_arguments(parser)
+
+
+def _add_node_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of streams that are not dealt: each node is a learner."""
+    nodes = parser.add_argument_group("nodes with streams of their own (with --csv)")
+    nodes.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="the column of the time, or several: year,month,day,hour or date,time",
+    )
+    nodes.add_argument("--nodes", metavar="COLUMN", help="the column that names the node")
+    nodes.add_argument(
+        "--time-format",
+        metavar="F",
+        help="of times that are no ISO dates, such as %%m/%%d/%%Y (default: found out)",
+    )
+    nodes.add_argument(
+        "--every", metavar="D", help="step of the clock, such as 30min (default: found out)"
+    )
+    nodes.add_argument(
+        "--hold",
+        metavar="D",
+        help="a missing input is the last known one for at most so long (default: 24h)",
+    )
+    nodes.add_argument(
+        "--input-lags", metavar="S", help="lags of the other inputs, as --lags (default: 1)"
+    )
+    nodes.add_argument(
+        "--known-ahead",
+        metavar="A,B",
+        help="inputs that are known ahead, taken at the time of the label; from a file, that is a"
+        " perfect forecast",
+    )
+    nodes.add_argument(
+        "--levels",
+        metavar="N",
+        type=int,
+        default=20,
+        help="a text column may have so many levels, each an input of 0 or 1 (default: 20)",
+    )
+    nodes.add_argument(
+        "--na",
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="a further word or number for a missing cell, such as --na=-200; repeatable",
+    )
+    nodes.add_argument(
+        "--places",
+        metavar="FILE",
+        type=Path,
+        help="CSV file with node, latitude, longitude: neighbors are the three nearest",
     )
 
 
@@ -171,34 +256,57 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from domkl.experiments import report
-    from domkl.experiments.compare import compare, compile_for, draw_graphs, suited_to
-    from domkl.experiments.data import dealt, read_data
+    from domkl.experiments.data import read_forecasts
 
-    options = _data_options(args)
-    setting, chosen = _setting(args, options), _algorithms(args)
-    data = read_data(options)
-    algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
-    X, y = dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
-    title = _title(data, setting, y.shape[0])
+    options, chosen = _data_options(args), _algorithms(args)
+    forecasts = read_forecasts(options)
+    setting = _setting(args, forecasts[0])
+    title = _title(forecasts, setting)
     with outbox(out_folder(args)) as box, np.errstate(over="ignore", invalid="ignore"):
-        print(f"{title}; {data.note}", file=sys.stderr)
-        graphs = draw_graphs(setting, data.places)
-        with note_after(1.0, "compiling; this takes up to a minute, once"):
-            compile_for(algorithms, X, y, setting)
-        with Bar(args.interrupts) as bar:
-            update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)
-            outcomes = compare(algorithms, X, y, graphs, setting, update)
-        records = report.as_records(outcomes, setting, data.facts)
-        box.add(".png", lambda path: report.write_figure(path, outcomes, title))
-        box.add(".csv", lambda path: report.write_curves(path, outcomes))
+        print(f"{title}; {forecasts[0].note}", file=sys.stderr)
+        parts = _parts(args, forecasts, chosen, setting)
+        records = [
+            record
+            for part in parts
+            for record in report.as_records(part.outcomes, setting, part.facts)
+        ]
+        box.add(".png", lambda path: report.write_figure(path, parts, title))
+        box.add(".csv", lambda path: report.write_curves(path, parts))
         box.add(".json", lambda path: report.write_json(path, records))
         args.interrupts.check()
         with args.interrupts.held():
             paths = box.publish("simulate")
-    _print(outcomes, records, args.json)
+    _print(parts, records, args.json)
     for path in paths:
         print(f"wrote {path}", file=sys.stderr)
     return 0
+
+
+def _parts(
+    args: argparse.Namespace,
+    forecasts: "list[Prepared]",
+    chosen: "dict[str, Algorithm]",
+    setting: "Setting",
+) -> "list[Part]":
+    """Run all algorithms for each horizon, with the delay that it needs."""
+    from domkl.experiments.compare import compare, compile_for, draw_graphs, suited_to
+    from domkl.experiments.data import dealt
+    from domkl.experiments.report import Part
+
+    graphs = draw_graphs(setting, forecasts[0].places)
+    parts = []
+    for data in forecasts:
+        algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
+        X, y = dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
+        with note_after(1.0, "compiling; this takes up to a minute, once"):
+            compile_for(algorithms, X, y, setting)
+        facts = {**data.facts, "is_class": args.loss == "logistic"}
+        with Bar(args.interrupts) as bar:
+            update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)
+            divisor = facts["target_divisor"]
+            outcomes = compare(algorithms, X, y, graphs, setting, update, divisor)
+        parts.append(Part(outcomes, facts))
+    return parts
 
 
 def _data_options(args: argparse.Namespace) -> "DataOptions":
@@ -206,22 +314,32 @@ def _data_options(args: argparse.Namespace) -> "DataOptions":
 
     from domkl.experiments.data import DataOptions
 
-    given = {field.name: getattr(args, field.name) for field in fields(DataOptions)}
-    return DataOptions(**given | {"drop": tuple(args.drop)})
+    names = {field.name for field in fields(DataOptions)} - {"is_class"}
+    given = {name: getattr(args, name) for name in names}
+    is_class = args.loss == "logistic"
+    return DataOptions(
+        **given | {"drop": tuple(args.drop), "na": tuple(args.na)}, is_class=is_class
+    )
 
 
-def _setting(args: argparse.Namespace, options: "DataOptions") -> "Setting":
+def _setting(args: argparse.Namespace, data: "Prepared") -> "Setting":
     from domkl.experiments.compare import FIGURE_1_BANDWIDTHS, Setting
     from domkl.experiments.data import learners_of
 
-    is_given = args.bandwidth is not None
-    connect = args.connect if options.n_stations or args.connect is not None else 0.25
+    if args.connect is not None and args.topology not in (None, "random"):
+        raise ParameterError(f"connect is for topology random, got {args.topology}")
+    topology = args.topology
+    if topology is None and args.connect is None:
+        topology = data.graph or ("nearest" if data.places is not None else None)
+    is_random = topology in (None, "random")
+    connect = 0.25 if is_random and args.connect is None else args.connect
     return Setting(
-        n_learners=learners_of(options, args.learners),
+        n_learners=learners_of(data, args.learners),
         connection=connect,
+        topology=topology,
         n_trials=args.trials,
         n_frequencies=args.frequencies,
-        bandwidths=(args.bandwidth,) if is_given else FIGURE_1_BANDWIDTHS,
+        bandwidths=FIGURE_1_BANDWIDTHS if args.bandwidth is None else (args.bandwidth,),
         seed=args.seed,
         dtype=args.dtype,
         threads=args.threads,
@@ -232,6 +350,10 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     given = {"rho": args.rho, "eta_l": args.eta_l, "eta_g": args.eta_g}
     given |= {"step": args.step, "forget": args.forget, "period": args.period}
     given = {name: value for name, value in given.items() if value is not None}
+    if args.loss is not None:
+        from domkl.core.losses import find_loss
+
+        given["loss"] = find_loss(args.loss)()
     chosen: dict[str, Algorithm] = {}
     unused = set(given)
     default = (name for name, entry in ALGORITHMS.items() if entry.is_default)
@@ -251,21 +373,25 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     return chosen
 
 
-def _title(data: "Prepared", setting: "Setting", n_rounds: int) -> str:
+def _title(forecasts: "list[Prepared]", setting: "Setting") -> str:
+    data = forecasts[0]
     n_inputs = data.X.shape[-1]
     kind = f"AR({n_inputs})" if data.is_series else f"{n_inputs} inputs"
+    n_rounds = len(data.y) // (1 if data.stations else setting.n_learners)
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
     sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
     return f"{data.name}: {kind}, {sizes}"
 
 
-def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None:
+def _print(parts: "list[Part]", records: list[Any], as_json: bool) -> None:
     from domkl.experiments import report
 
     if as_json:
         print(json.dumps({"results": records}, allow_nan=False))
         return
-    print(report.as_table(outcomes))
+    print(report.as_table(parts))
+    _units_note(parts[0].facts)
+    outcomes = [outcome for part in parts for outcome in part.outcomes]
     for outcome in outcomes:
         if outcome.shares:
             each = ", ".join(f"{bandwidth:g} in {n}" for bandwidth, n in outcome.shares)
@@ -273,6 +399,13 @@ def _print(outcomes: "list[Outcome]", records: list[Any], as_json: bool) -> None
         if outcome.n_diverged:
             n = f"{outcome.n_diverged} of {len(outcome.mse)}"
             print(f"{outcome.algorithm} diverged in {n} trials", file=sys.stderr)
+
+
+def _units_note(facts: dict[str, Any]) -> None:
+    """Say what the columns are in."""
+    if not facts.get("is_class"):
+        unit = facts.get("unit") or f"units of {facts.get('target') or facts.get('series')}"
+        print(f"RMSE and MAE in {unit}, MSE and CV in scaled units")
 
 
 def _over_all(bar: Bar, total: int) -> "Progress":

@@ -2,8 +2,8 @@
 
 A file is looked for in the folder that the caller names (or in the folder that the environment
 variable ``DOMKL_DATA`` names), then in the user's cache. `fetch` fills the cache. A set of stations
-has a file for each of them: all or none. They may stand in a folder with the name of the set, there
-or in ``nodes``.
+has a file for each of them: all or none. They may stand in a folder with the name of the set, or in
+one of that name in a folder ``nodes``.
 
 Invariants:
 

@@ -30,11 +30,12 @@ class Origin(NamedTuple):
     archive: str  # address of UCI's archive
     citation: str
     licence: str = "CC BY 4.0"
+    home: str = ""  # address of the page that describes the set, where that is not UCI's
 
     @property
     def page(self) -> str:
         """Address of the page that describes the set."""
-        return f"https://archive.ics.uci.edu/dataset/{self.uci_id}"
+        return self.home or f"https://archive.ics.uci.edu/dataset/{self.uci_id}"
 
 
 class AuthorsScale(NamedTuple):
@@ -49,8 +50,26 @@ class Station(NamedTuple):
     """Where a learner of a data set stands."""
 
     name: str
-    latitude: float  # degrees
-    longitude: float
+    latitude: float = math.nan  # degrees; NaN where it is not known
+    longitude: float = math.nan
+
+
+class NodeSet(NamedTuple):
+    """How a set whose nodes have streams of their own becomes samples; all of it can be changed."""
+
+    what: str  # what a node is, in the plural
+    n_nodes: int
+    graph: str  # kind of the network: nearest, where nodes have places, or circle
+    lags: tuple[int, ...]
+    inputs: tuple[str, ...]  # columns and calendar words
+    time: tuple[str, ...] = ()  # columns of the time
+    column: str | None = None  # that names the node; None: a file for each node
+    start: str | None = None  # time of the first row, where the files have no time
+    step: str | None = None
+    share: tuple[str, str] | None = None  # the target is the first column over the second
+    hold: str | None = None  # for how long the last value stands in for a missing one
+    horizons: tuple[int, ...] = (1,)
+    unit: str = ""  # of the target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +117,20 @@ class DataSet:
     record_key: str | None = None  # a column that is empty in rows that are not records
     ranges: Mapping[str, Bounds] = field(default_factory=dict)
     ranges_from: str = ""
-    stations: tuple[Station, ...] = ()  # each has a stream of its own: they are the learners
+    stations: tuple[Station, ...] = ()  # each has a file of its own: they are the learners
+    nodes: NodeSet | None = None  # of a set whose nodes have streams of their own
 
     @property
     def has_horizon(self) -> bool:
         """Whether the label can be several steps ahead of the inputs."""
-        return self.is_series or bool(self.stations)
+        return self.is_series or self.nodes is not None
+
+    @property
+    def n_nodes(self) -> int | None:
+        """How many nodes have streams of their own; None for samples that are to be dealt."""
+        if self.nodes is None:
+            return None
+        return len(self.stations) or self.nodes.n_nodes
 
     @property
     def is_shipped(self) -> bool:
@@ -474,15 +501,121 @@ _BEIJING = DataSet(
         for station, sha256 in zip(_STATIONS, _STATION_SHA256, strict=True)
     ),
     stations=_STATIONS,
+    nodes=NodeSet(
+        what="stations", n_nodes=12, graph="nearest", lags=(1, 2, 3, 4, 24),
+        inputs=("TEMP", "PRES", "DEWP", "WSPM", "hour"), time=("year", "month", "day", "hour"),
+        unit="µg/m³",
+    ),
     ranges={
-        "PM2.5": (0, 500), "TEMP": (-20, 40), "PRES": (980, 1045), "DEWP": (-36, 29),
+        "PM2.5": (0, 500), "PM10": (0, 600), "SO2": (0, 200), "NO2": (0, 300), "CO": (0, 10000),
+        "O3": (0, 500), "TEMP": (-20, 40), "PRES": (980, 1045), "DEWP": (-36, 29), "RAIN": (0, 50),
         "WSPM": (0, 10),
     },
     ranges_from="the end of the air quality index's scale, and the weather there",
 )  # fmt: skip
 
+# citylearn-homes: seventeen files, one a home
+
+_HOME_SHA256 = (
+    "7c80028c65f636dfdaea168447fddc1cd71da4cc16329e2e0fba1f723d2c916e",
+    "9742af5be4e83606b0f0c9a83ecc6312b860a049cbced7e6142a169769b57cf9",
+    "981b24cd13fdfc1ffc688fa7a96e83e138be073b5ec3e27cd4ce3e457bbe87f1",
+    "eff80b585e2e839b95f591914c83e6daefad01884ab8acdd381cc0ba5134a530",
+    "0579790ee34c11b8ba6b7430e1b85d0506353399da76621d018b552f8d5d62d9",
+    "ead9a4c2a6c5ca2526dbf747584a84c06d5990eb62c9482db607dc5719c02176",
+    "d140651d84c05dbd1f9a32a17fba5aaa21204685d37d508ebd17398783ccd1dc",
+    "a912f82d8e11aef7e40f6e1af087ac975c5d41dd570dbba50eb5ac0a5f715db5",
+    "9be368c246f58050f56fc64d31df2966be2e74127aade0b330b2c40849ca08d6",
+    "d8e4abd5d71ce889423e3239244940ed1c7f7efd0312b17c313ec138883739a4",
+    "c836eed05a64c8d1b1b1e01292f0dd1c4e41f884b5567020a8047af98fe506c9",
+    "699e9a57a866d6e657974df00439f904b3775cd5bed64768704dd0bf4a8fdc83",
+    "77a0bb52f706c32a67938e4db02796ac8ad16f97ab8665eb748a4d1824f0fbe2",
+    "07f855121c0084552925579e7e33cf128050745b97e989a227570ef4e1470a1b",
+    "67c4c0f78d4598394838b3ba3b853d84b3712de46022bd2aa56ab51b76873606",
+    "16da28c7e6ea9bd496945e3e2d402d10aac6a1f71840b0f691a7539165ca0486",
+    "cab102276853fce3455b2d21f3d8435e5381079de59a34390985d1f8bb9893c6",
+)
+_HOME_COLUMNS = (
+    "month", "hour", "day_type", "daylight_savings_status", "indoor_dry_bulb_temperature",
+    "average_unmet_cooling_setpoint_difference", "indoor_relative_humidity", "non_shiftable_load",
+    "dhw_demand", "cooling_demand", "heating_demand", "solar_generation",
+)  # fmt: skip
+_CITYLEARN = "https://github.com/intelligent-environments-lab/CityLearn"
+
+_HOMES = DataSet(
+    name="citylearn-homes",
+    title="Electricity of seventeen homes in Fontana, California, hourly, August 2016 to July 2017",
+    origin=Origin(
+        "CityLearn challenge 2022, phase all (not of UCI)", 0, "none",
+        "https://raw.githubusercontent.com/intelligent-environments-lab/CityLearn/master/data"
+        "/datasets/citylearn_challenge_2022_phase_all/",
+        "Nweye, K. et al., The CityLearn Challenge 2022, NeurIPS competition track (2022)",
+        licence="MIT", home=_CITYLEARN,
+    ),
+    task="time series",
+    target="non_shiftable_load",
+    other_targets=("solar_generation",),
+    n_inputs=9,
+    paper_rows=None,
+    usable="8760 hours of each home, but for the first 23 and as many at the end as the horizon"
+    " has; both rules use all of them",
+    editions=tuple(
+        Edition(
+            name=str(i), file=f"Building_{i}.csv", rows=8760, has_gaps=True,
+            state="a home's file, from a public copy", columns=_HOME_COLUMNS,
+            target_bounds=(-1, 1e4), sha256=sha256,
+            authors=AuthorsScale("declared", words="none; declared ranges are used instead"),
+        )
+        for i, sha256 in enumerate(_HOME_SHA256, start=1)
+    ),
+    stations=tuple(Station(str(i)) for i in range(1, 18)),
+    nodes=NodeSet(
+        what="homes", n_nodes=17, graph="circle", lags=(1, 2, 3, 24, 168),
+        inputs=("hour", "weekday"), start="2016-08-01T00:00", step="1h", unit="kWh",
+    ),
+    ranges={"non_shiftable_load": (0, 10), "solar_generation": (0, 1000)},
+    ranges_from="what a home of this kind draws in an hour, and PV of 1 kW in full sun",
+)  # fmt: skip
+
+# parking: one file, shipped
+
+_PARKING = DataSet(
+    name="parking",
+    title="How full thirty car parks in Birmingham are, by day, October to December 2016",
+    origin=Origin(
+        "Parking Birmingham", 482, "10.24432/C51K5Z", f"{_ARCHIVE}/482/parking+birmingham.zip",
+        "Stolfi, D. H., Alba, E. and Yao, X., Predicting car park occupancy rates in smart cities,"
+        " Smart-CT (2017)",
+    ),
+    task="time series",
+    target="share",
+    other_targets=("Occupancy",),
+    n_inputs=9,
+    paper_rows=None,
+    usable="35717 readings of thirty car parks, about every half hour from 8:00 to 16:30; days are"
+    " missing, and two car parks have 162 and 88 readings only",
+    editions=(
+        Edition(
+            name="shipped", file="parking_birmingham.csv", is_shipped=True, rows=35717,
+            state="UCI's file, shipped with domkl",
+            columns=("SystemCodeNumber", "Capacity", "Occupancy", "LastUpdated"),
+            text=("SystemCodeNumber", "LastUpdated"), target_bounds=(-100, 1e4),
+            authors=AuthorsScale("declared", words="none; declared ranges are used instead"),
+            sha256="f1e28b9c697769a1a05cd20148241b60b1a73fee4907611163efc6fd9d12770a",
+        ),
+    ),
+    nodes=NodeSet(
+        what="car parks", n_nodes=30, graph="circle", lags=(1, 2, 3, 4, 48),
+        inputs=("hour", "weekday"), time=("LastUpdated",), column="SystemCodeNumber",
+        share=("Occupancy", "Capacity"), hold="36h", horizons=(1, 4), unit="of capacity",
+    ),
+    ranges={"share": (0, 1), "Occupancy": (0, 5000)},
+    ranges_from="a car park that is empty or full",
+)  # fmt: skip
+
 _ALL = (
-    _WEATHER, _CONDUCTIVITY, _WAVE, _TWITTER, _AIR, _TRAFFIC, _TEMPERATURE, _BEIJING,
+    _WEATHER, _CONDUCTIVITY, _WAVE, _TWITTER, _AIR, _TRAFFIC, _TEMPERATURE, _BEIJING, _HOMES,
+    _PARKING,
 )  # fmt: skip
 DATASETS: dict[str, DataSet] = {each.name: each for each in _ALL}
 

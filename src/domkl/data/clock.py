@@ -278,7 +278,7 @@ def clock_of(streams: Sequence[Ints], step: int | None = None) -> Clock:
     gaps = np.concatenate([np.diff(times) for times in streams])
     if step is None:
         if not gaps.size:
-            raise DataError("a stream must have at least two times to tell its step; give --step")
+            raise DataError("a stream must have at least two times to tell its step; give --every")
         values, counts = np.unique(gaps, return_counts=True)
         if 2 * counts.max() > gaps.size:
             step = int(values[counts.argmax()])

@@ -30,6 +30,7 @@ from domkl import checks
 from domkl.data.catalog import Station
 from domkl.data.cells import (
     GAPS,
+    NUMBER_GAPS,
     Numbers,
     Problems,
     Sheet,
@@ -66,6 +67,7 @@ class Form:
     na : further words or numbers that stand for a missing cell, such as ("-200",).
     step : milliseconds from tick to tick; inferred if None.
     time_format : a format of `datetime.strptime` for times that are no ISO dates.
+    may_miss : whether cells may be missing; if not, each missing one is an error.
     """
 
     time: tuple[str, ...] = ()
@@ -74,6 +76,7 @@ class Form:
     na: tuple[str, ...] = ()
     step: int | None = None
     time_format: str | None = None
+    may_miss: bool = True
 
 
 class NodeTable(NamedTuple):
@@ -116,6 +119,7 @@ def read_nodes(
     inputs: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     form: Form | None = None,
+    keep_all: bool = False,
 ) -> NodeTable:
     """Read a CSV file, or a file for each node, into one table on one clock.
 
@@ -127,6 +131,7 @@ def read_nodes(
         which are left out and why
     drop : columns that are left out of these
     form : how to read
+    keep_all : leave no column out, whether or not it is of use
 
     Examples
     --------
@@ -146,7 +151,7 @@ def read_nodes(
     if form.nodes is not None and NODE in str(path):
         raise ParameterError(f"nodes is for one file, got {NODE} in {path}")
     sheets = ((node, read_sheet(file, problems)) for node, file in node_files(path))
-    return _assembled(sheets, target, inputs, tuple(drop), form, problems)
+    return _assembled(sheets, target, inputs, tuple(drop), form, problems, keep_all)
 
 
 def nodes_of(
@@ -220,6 +225,7 @@ def _assembled(
     drop: tuple[str, ...],
     form: Form,
     problems: Problems,
+    keep_all: bool = False,
 ) -> NodeTable:
     """Read file by file, so that the cells of one are in memory at a time."""
     checks.whole("levels", form.levels, 1)
@@ -243,7 +249,8 @@ def _assembled(
     names = list(dict.fromkeys(name for file in files for name in file.columns))
     kinds = _kinds(files, names, target, form, problems)
     problems.check()
-    return _table(files, names, kinds, target, inputs is None, form, dropped, lines)
+    is_open = inputs is None and not keep_all
+    return _table(files, names, kinds, target, is_open, form, dropped, lines)
 
 
 def _has_columns(sheet: Sheet, names: Sequence[str], problems: Problems) -> bool:
@@ -302,10 +309,24 @@ def _read_columns(file: _File, names: list[str], form: Form, problems: Problems)
         column = sheet.column(name)
         read = numbers_of(column, comma, frozenset(form.na))
         if read.n_bad > sheet.n_rows - read.n_bad - read.n_missing:
-            file.columns[name] = _text(column)
-            continue
-        add_bad_cells(problems, sheet, name, column, read)
-        file.columns[name] = read
+            text = _text(column)
+            file.columns[name], gone = text, text.places < 0
+        else:
+            add_bad_cells(problems, sheet, name, column, read)
+            file.columns[name], gone = read, np.isnan(read.values)
+        if not form.may_miss:
+            _refuse(sheet, name, column, gone, problems)
+
+
+def _refuse(
+    sheet: Sheet, name: str, column: Sequence[str], gone: NDArray[np.bool_], problems: Problems
+) -> None:
+    """Add a problem for every missing cell."""
+    for row in np.flatnonzero(gone).tolist():
+        if column[row].strip().lower() in NUMBER_GAPS:
+            line = sheet.line_of(row) if problems.is_open else 0
+            text = "is empty; --missing drop (missing='drop') leaves such rows out"
+            problems.add(sheet.file, line, name, text)
 
 
 def _text(column: Sequence[str]) -> _Text:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl import checks
-from domkl.data.cache import Found, digest, read
+from domkl.data.cache import Found, read
 from domkl.data.catalog import DATASETS, Bounds, DataSet, Edition, find
-from domkl.data.stations import WEATHER, places_of, read_hours, rounds_of
+from domkl.data.forecast import Forecast, Prepared
+from domkl.data.stations import load_nodes
 from domkl.data.streams import Scaled, check_known, embed, ranges_of, scale_note, scaled
 from domkl.data.tables import RawTable, read_table
 from domkl.errors import DataError, ParameterError
@@ -23,25 +24,6 @@ from domkl.typing import Floats
 #: rule "clean" leaves a column out when more than this share of it is missing
 MOSTLY = 0.5
 _N_LINES = 5  # line numbers that are reported for each reason
-
-
-class Prepared(NamedTuple):
-    """Samples ready to be dealt to learners, in the order of their file, and how they were made."""
-
-    name: str
-    X: Floats  # (N, d), scaled; of stations (T, K, d), their own streams
-    y: Floats  # (N,), scaled; of stations (T, K), NaN where a label is missing
-    is_series: bool  # whether the inputs are lags, newest first
-    names: tuple[str, ...]  # of the inputs
-    facts: dict[str, Any]  # how the samples were made; ready for JSON
-    note: str  # the same in one line for people
-    stations: tuple[str, ...] = ()  # names of the learners, where the set has a stream for each
-    places: Floats | None = None  # (K, 2)  where these stand, in kilometres east and north
-
-    @property
-    def newest_lag(self) -> int | None:
-        """The input that is the newest value of what is predicted, in the target's units."""
-        return 0 if self.is_series or self.stations else None
 
 
 class Series(NamedTuple):
@@ -70,7 +52,7 @@ def load_set(
     rule: str = "paper",
     scale: str = "authors",
     target: str | None = None,
-    n_lags: int = 5,
+    n_lags: int | None = None,
     horizon: int = 1,
     ranges: Mapping[str, Bounds] | None = None,
     data_dir: str | Path | None = None,
@@ -84,12 +66,13 @@ def load_set(
         The rows that the authors used, or all complete records; docs/data.md describes both for
         each data set.
     scale : "authors", "minmax", "declared" or "none"
-        As the authors scaled this data set, or see `scaled`. Stations are scaled by declared
-        ranges, or not at all.
+        As the authors scaled this data set, or see `scaled`. Sets of nodes are scaled by declared
+        ranges where the authors' scale is asked for.
     target : str, optional
         Another column to predict, if the data set has one.
-    n_lags : int
-        Number of inputs of a time series, such as traffic and temperature.
+    n_lags : int, optional
+        Number of lags of a time series, such as traffic and temperature: 5 by default. A set of
+        nodes has its own lags.
     horizon : int
         Steps that the label of a time series, or of a station's, is ahead of the newest input.
     ranges : mapping of column to (low, high), optional
@@ -109,8 +92,11 @@ def load_set(
     target = checks.choice("target", data.target if target is None else target, data.targets)
     if ranges is not None and scale != "declared":
         raise ParameterError(f"ranges are for scale declared, got scale {scale}")
-    if data.stations:
-        return _prepared_stations(data, rule, scale, horizon, ranges, data_dir)
+    if data.nodes is not None:
+        lags = data.nodes.lags if n_lags is None else tuple(range(1, n_lags + 1))
+        wanted = Forecast(target, lags, horizons=(horizon,), scale=scale)
+        return load_nodes(data, wanted, ranges=ranges, data_dir=data_dir)[horizon]
+    n_lags = 5 if n_lags is None else n_lags
     found = read(data, data_dir)
     if data.is_series:
         return _prepared_series(data, found, rule, scale, n_lags, horizon, ranges)
@@ -212,61 +198,7 @@ def _prepared_series(
     }
     names = tuple(f"lag {i}" for i in range(1, n_lags + 1))
     note = f"{series.note}; {scale_note(scale, made, 'all values', int(made.n_outside))}"
-    return Prepared(data.name, X, y, True, names, facts, note)
-
-
-def _prepared_stations(
-    data: DataSet,
-    rule: str,
-    scale: str,
-    horizon: int,
-    ranges: Mapping[str, Bounds] | None,
-    data_dir: str | Path | None,
-) -> Prepared:
-    scale = data.editions[0].authors.rule if scale == "authors" else scale
-    if scale not in ("declared", "none"):
-        raise ParameterError(
-            f"scale must be declared or none for the stations of {data.name}, got {scale}"
-        )
-    check_known(ranges or {}, (data.target, *WEATHER))
-    declared = {**data.ranges, **(ranges or {})} if scale == "declared" else None
-    hours = read_hours(data, data_dir)
-    made = rounds_of(hours, data, horizon, declared)
-    low, high = (0.0, 1.0) if declared is None else declared[data.target]
-    n_hours, n_rounds, n_stations = len(hours.values), *made.y.shape
-    n_unknown = int(np.isnan(made.y).sum())
-    facts = {
-        "data": data.name,
-        "sha256": digest("".join(each.sha256 for each in hours.found).encode()),
-        "edition": f"{n_stations} stations",
-        "rule": rule,
-        "scale": scale,
-        "target": data.target,
-        "target_offset": float(low),
-        "target_divisor": float(high - low),
-        "rows_of_paper": data.paper_rows,
-        "stations": [each.name for each in data.stations],
-        "horizon": horizon,
-        "rows_in_file": n_hours * n_stations,
-        "rows_left_out": {
-            "without a day before or a label ahead": (n_hours - n_rounds) * n_stations
-        },
-        "rows": n_rounds * n_stations,
-        "labels_missing": n_unknown,
-        "missing_values": made.n_missing,
-        "values_outside": made.n_outside,
-    }
-    n_outside = sum(made.n_outside.values())
-    how = "not scaled" if declared is None else f"scale declared: (v - {low:g})/{high - low:g} of"
-    note = (
-        f"{n_rounds} hours of {n_stations} stations, {data.target} {horizon} h ahead;"
-        f" {n_unknown} labels missing and not scored, the last value holds in inputs; {how}"
-    )
-    if declared is not None:
-        note += f" {data.target}, others likewise; {n_outside} values outside their declared range"
-    stations = tuple(each.name for each in data.stations)
-    places = places_of(data.stations)
-    return Prepared(data.name, made.X, made.y, False, made.names, facts, note, stations, places)
+    return Prepared(data.name, X, y, True, names, facts, note, newest_lag=0)
 
 
 def _scaled_table(

@@ -299,7 +299,7 @@ def _check_numbers(table: RawTable, edition: Edition, where: str) -> str:
 
 def _check_target(table: RawTable, data: DataSet, edition: Edition, where: str) -> str:
     low, high = edition.target_bounds
-    for name in data.targets:
+    for name in (each for each in data.targets if each in table.columns):
         values = table.column(name)
         known = values[~np.isnan(values) & (values != edition.missing)]
         outside = known[(known < low) | (known > high)]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from domkl import checks, rng
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
-from domkl.data.sets import Prepared
+from domkl.data.forecast import Prepared
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
 from domkl.graphs.kinds import KINDS, NEAREST
@@ -29,7 +29,10 @@ class Setting:
     """The settings that all algorithms of a comparison share."""
 
     n_learners: int = 10
-    connection: float | None = 0.25  # None: the graph is given by the data
+    connection: float | None = 0.25  # of a random graph; None: the graph is given by the data
+    topology: str | None = (
+        None  # kind of the graph; None: random, or nearest where data have places
+    )
     n_trials: int = 20
     n_frequencies: int = 50
     bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
@@ -37,8 +40,15 @@ class Setting:
     dtype: Real = "float64"
     threads: int | None = None
 
+    @property
+    def kind(self) -> str:
+        """The kind of its graphs."""
+        return self.topology or ("random" if self.connection is not None else NEAREST)
+
     def __post_init__(self) -> None:
         checks.whole("learners", self.n_learners, 1)
+        if self.topology is not None:
+            checks.choice("topology", self.topology, KINDS)
         if self.connection is not None:
             checks.fraction("connect", self.connection)
         checks.whole("trials", self.n_trials, 1)
@@ -62,6 +72,7 @@ class Outcome:
     cv_mode: str
     seconds: float
     weights: Floats | None = None  # (P,)  final, mean over trials and learners
+    scores: "Scores | None" = None  # errors in the target's own units
 
     def interval(self, curve: str) -> Interval:
         """Mean over trials of a curve in every round, with its interval."""
@@ -82,6 +93,48 @@ class Outcome:
     def n_diverged(self) -> int:
         """The number of trials that diverged."""
         return int(np.sum(is_diverged(self.mse)))
+
+
+class Scores(NamedTuple):
+    """Errors over all samples that are scored, of each trial, in the target's own units."""
+
+    rmse: Floats  # (B,)
+    mae: Floats  # (B,)
+    r2: Floats  # (B,)
+    wrong: Floats  # (B,) share of predictions with the sign of the other class
+    node_rmse: Floats  # (B, K)
+
+    @property
+    def means(self) -> dict[str, Any]:
+        """Means over trials."""
+        return {name: getattr(self, name).mean(axis=0) for name in self._fields}
+
+
+def score(predictions: Floats, y: Floats, divisor: float) -> Scores:
+    """Errors of predictions (B, T, K) of labels (T, K) that were divided by ``divisor``.
+
+    Missing labels count for nothing. R² is 1 - Σ(f - y)²/Σ(y - mean y)², over all nodes together.
+
+    Examples
+    --------
+    >>> found = score(np.array([[[1.0], [2.0], [5.0]]]), np.array([[1.0], [2.0], [3.0]]), 10.0)
+    >>> found.rmse.round(3)
+    array([11.547])
+    """
+    gaps = (predictions - y) * divisor
+    n = np.count_nonzero(~np.isnan(gaps), axis=(1, 2))
+    squares = np.nansum(gaps**2, axis=1)  # (B, K)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        known = y[~np.isnan(gaps).all(axis=0)]
+        spread = np.sum((known - known.mean()) ** 2) * divisor**2
+        wrong = np.where(np.isnan(gaps), np.nan, (predictions > 0) != (y > 0))
+        return Scores(
+            np.sqrt(squares.sum(axis=1) / n),
+            np.nansum(np.abs(gaps), axis=(1, 2)) / n,
+            1 - squares.sum(axis=1) / spread,
+            np.nansum(wrong, axis=(1, 2)) / n,
+            np.sqrt(squares / np.count_nonzero(~np.isnan(gaps), axis=1)),
+        )
 
 
 Progress = Callable[[str, int, int | None], None]
@@ -113,12 +166,20 @@ def suited_to(data: Prepared, algorithm: Algorithm) -> Algorithm:
 
 def draw_graphs(setting: Setting, places: Floats | None = None) -> list[Graph]:
     """Draw a connected random graph for each trial; without a probability, join near places."""
-    if setting.connection is None:
+    kind = setting.kind
+    given = dict(KINDS[kind].defaults)
+    if kind == NEAREST:
         if places is None:
-            raise ParameterError("connect must be a number for learners without places, got None")
-        return [KINDS[NEAREST].make(len(places), places=places)] * setting.n_trials
+            raise ParameterError(
+                "topology nearest is for nodes with places, got none; give --places, or another"
+            )
+        given["neighbors"] = min(given["neighbors"], setting.n_learners - 1)
+    if "connect" in given and setting.connection is not None:
+        given["connect"] = setting.connection
+    if setting.n_learners == 1:
+        return [Graph.empty(1)] * setting.n_trials
     seeds = (rng.child(setting.seed, "graph", b) for b in range(setting.n_trials))
-    return [Graph.random(setting.n_learners, setting.connection, seed=seed) for seed in seeds]
+    return [KINDS[kind].make(setting.n_learners, seed, places, **given) for seed in seeds]
 
 
 def compare(
@@ -128,18 +189,20 @@ def compare(
     graphs: list[Graph],
     setting: Setting,
     progress: Progress | None = None,
+    divisor: float = 1.0,
 ) -> list[Outcome]:
     """Run each named algorithm on the stream X (T, K, d), y (T, K) in every trial.
 
     A trial is a graph and a draw of the features. The graphs are the same for all algorithms, and
     the features are the same for all that use the same dictionary, so that differences can be
-    paired. Call `compile_for` first if the times matter.
+    paired. Call `compile_for` first if the times matter. The labels were divided by ``divisor``:
+    scores are in units of before.
     """
     outcomes = []
     for name, algorithm in algorithms.items():
         shares = _shares(algorithm, setting)
         report = None if progress is None else _named(progress, name)
-        outcomes.append(_run(name, algorithm, X, y, graphs, shares, setting, report))
+        outcomes.append(_run(name, algorithm, X, y, graphs, shares, setting, report, divisor))
     return outcomes
 
 
@@ -171,6 +234,7 @@ def _run(
     shares: list[tuple[float | None, int]],
     setting: Setting,
     report: Callable[[int, int | None], None] | None,
+    divisor: float,
 ) -> Outcome:
     bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
     maps = [
@@ -184,7 +248,8 @@ def _run(
     used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
     weights = None if run.weights is None else run.weights.mean(axis=(0, 1))
     curves = (run.mse, run.cv, run.cv_mode)
-    return Outcome(name, plain_parameters(algorithm), used, *curves, seconds, weights)
+    scores = None if run.predictions is None else score(run.predictions, np.asarray(y), divisor)
+    return Outcome(name, plain_parameters(algorithm), used, *curves, seconds, weights, scores)
 
 
 def draw_features(

@@ -1,60 +1,160 @@
-"""The data of an experiment: a data set of the catalog, or a table or series of the user's own."""
+"""The data of an experiment: a data set of the catalog, or tables of the user's own.
 
-from dataclasses import dataclass
+A user's files are streams of nodes where they name a time (`time`), a column of nodes (`nodes`) or
+a file for each node (``{node}`` in `csv`): then every node is a learner. Otherwise one table is
+dealt out to learners, after lags were taken.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from domkl.data.catalog import Bounds, find
-from domkl.data.sets import Prepared, load_set
-from domkl.data.streams import Scaled, check_known, deal, embed, ranges_of, scale_note, scaled
-from domkl.data.tables import load_table, read_columns, read_ranges
-from domkl.errors import ParameterError
-from domkl.options import PARTITIONS
+import numpy as np
+
+from domkl import checks
+from domkl.data.catalog import Bounds, DataSet, Station, find
+from domkl.data.cells import Problems, numbers_of, read_sheet
+from domkl.data.clock import CALENDAR, parse_duration
+from domkl.data.forecast import Forecast, Prepared, prepare
+from domkl.data.nodes import LEVELS, NODE, Form, NodeTable, read_nodes
+from domkl.data.sets import load_set
+from domkl.data.stations import load_nodes
+from domkl.data.streams import deal
+from domkl.data.tables import read_ranges
+from domkl.errors import DataError, ParameterError
+from domkl.options import MISSING, PARTITIONS
 from domkl.typing import Floats, Seed
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """What to read and how to scale it; the names are those of the options of `domkl simulate`."""
+    """What to read and how to scale it; the names are those of the options of `domkl simulate`.
+
+    Lists are words with commas, as at the command line: ``lags="1,2,24"``; a number of lags stands
+    for all of them up to it.
+    """
 
     data: str | None = None  # a data set of the catalog; traffic, if no CSV file is given either
     data_dir: str | Path | None = None
     rule: str = "paper"
-    csv: Path | None = None
+    csv: str | Path | None = None
     target: str | None = None
     drop: tuple[str, ...] = ()
     series: str | None = None
-    lags: int | None = None
-    horizon: int | None = None
+    lags: int | str | None = None
+    horizon: int | str | None = None
     missing: str = "error"
-    scale: str | None = None  # minmax; of stations, declared
+    scale: str | None = None  # minmax; of a set of nodes, declared
     ranges: Path | None = None
-    partition: str | None = None  # interleaved; stations have their own streams
+    partition: str | None = None  # interleaved; nodes have their own streams
+    time: str | None = None
+    nodes: str | None = None
+    inputs: str | None = None
+    input_lags: int | str | None = None
+    known_ahead: str | None = None
+    rows: int | str | None = None
+    hold: str | None = None
+    every: str | None = None
+    levels: int = LEVELS
+    na: tuple[str, ...] = ()
+    time_format: str | None = None
+    places: Path | None = None
+    is_class: bool = False  # whether the target has two values, which become -1 and 1
 
     @property
-    def n_stations(self) -> int | None:
-        """How many learners the data set has of its own, if it has."""
-        found = () if self.csv is not None else find(self.data or "traffic").stations
-        return len(found) or None
+    def known(self) -> DataSet | None:
+        """The data set of the catalog, unless a CSV file is given."""
+        return None if self.csv is not None else find(self.data or "traffic")
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether learners have streams of their own, which are not dealt."""
+        if self.known is not None:
+            return self.known.nodes is not None
+        return bool(self.time or self.nodes or NODE in str(self.csv))
 
     @property
     def how_scaled(self) -> str:
         """The scale that was asked for, or the default."""
-        return self.scale or ("declared" if self.n_stations else "minmax")
+        is_declared = self.known is not None and self.known.nodes is not None
+        return self.scale or ("declared" if is_declared else "minmax")
 
     @property
-    def n_lags(self) -> int:
-        """Number of inputs of a time series."""
-        return 5 if self.lags is None else self.lags
+    def horizons(self) -> tuple[int, ...] | None:
+        """The horizons that were asked for."""
+        return None if self.horizon is None else parse_numbers("horizon", self.horizon, 0)
 
-    @property
-    def n_ahead(self) -> int:
-        """Steps that the label of a time series is ahead of the newest input."""
-        return 1 if self.horizon is None else self.horizon
+
+def parse_numbers(name: str, given: int | str, minimum: int = 1) -> tuple[int, ...]:
+    """Read a number, or several with commas.
+
+    Examples
+    --------
+    >>> parse_numbers("horizon", "1,6,24"), parse_numbers("horizon", 3)
+    ((1, 6, 24), (3,))
+    """
+    words = [word for word in str(given).split(",") if word.strip()]
+    if not words or not all(re.fullmatch(r"\s*\d+\s*", word) for word in words):
+        raise ParameterError(f"{name} must be numbers such as 1,6,24, got {given!r}")
+    made = tuple(checks.whole(name, int(word), minimum) for word in words)
+    if len(set(made)) < len(made):
+        raise ParameterError(f"{name} must not repeat a number, got {given!r}")
+    return made
+
+
+def parse_lags(name: str, given: int | str) -> tuple[int, ...]:
+    """Read lags: a number stands for all up to it, several with commas for themselves.
+
+    Examples
+    --------
+    >>> parse_lags("lags", 3), parse_lags("lags", "1,24"), parse_lags("lags", "24,")
+    ((1, 2, 3), (1, 24), (24,))
+    """
+    if isinstance(given, str) and "," in given:
+        return parse_numbers(name, given)
+    (n_lags,) = parse_numbers(name, given, 0)
+    return tuple(range(1, n_lags + 1))
+
+
+def parse_rows(given: int | str | None) -> slice:
+    """Read N, the first N rows, or first:end:step as a slice of Python.
+
+    Examples
+    --------
+    >>> parse_rows("6000"), parse_rows("1::4")
+    (slice(None, 6000, None), slice(1, None, 4))
+    """
+    if given is None:
+        return slice(None)
+    text = str(given)
+    if re.fullmatch(r"\d+", text):
+        return slice(checks.whole("rows", int(text), 1))
+    if not re.fullmatch(r"\d*:\d*(:[1-9]\d*)?", text):
+        raise ParameterError(f"rows must be N or first:end:step, got {given!r}")
+    return slice(*(int(part) if part else None for part in text.split(":")))
+
+
+def _listed(given: str | None) -> tuple[str, ...] | None:
+    """Names with commas; None if none were given."""
+    if given is None:
+        return None
+    return tuple(name.strip() for name in given.split(",") if name.strip())
 
 
 def read_data(options: DataOptions) -> Prepared:
-    """Read what the options name, and scale it."""
+    """Read what the options name, and scale it; for one horizon."""
+    found = read_forecasts(options)
+    if len(found) > 1:
+        raise ParameterError(f"horizon must be one number here, got {options.horizon!r}")
+    return found[0]
+
+
+def read_forecasts(options: DataOptions) -> list[Prepared]:
+    """Read what the options name, and scale it; one for each horizon."""
+    checks.choice("missing", options.missing, MISSING)
     if options.ranges is not None and options.how_scaled != "declared":
         raise ParameterError(f"ranges are for scale declared, got scale {options.how_scaled}")
     ranges = None if options.ranges is None else read_ranges(options.ranges)
@@ -66,17 +166,15 @@ def read_data(options: DataOptions) -> Prepared:
         raise ParameterError("csv needs one of target (a table) and series (a time series)")
     if options.how_scaled == "declared" and ranges is None:
         raise ParameterError("scale declared needs ranges for a csv file")
-    if options.series is not None:
-        return _series(options, options.csv, options.series, ranges)
-    return _table(options, options.csv, str(options.target), ranges)
+    return _from_files(options, ranges) if options.has_nodes else _dealt_table(options, ranges)
 
 
-def learners_of(options: DataOptions, n_learners: int | None) -> int:
-    """How many learners: as asked for, 10 by default; a set of stations has its own number."""
-    own = options.n_stations
-    if own is not None and n_learners not in (None, own):
+def learners_of(data: Prepared, n_learners: int | None) -> int:
+    """How many learners: as asked for, 10 by default; nodes of their own are so many."""
+    own = len(data.stations)
+    if own and n_learners not in (None, own):
         raise ParameterError(
-            f"learners must be {own} for {options.data}, one for each station, got {n_learners}"
+            f"learners must be {own} for {data.name}, one for each node, got {n_learners}"
         )
     return own or (10 if n_learners is None else n_learners)
 
@@ -84,99 +182,233 @@ def learners_of(options: DataOptions, n_learners: int | None) -> int:
 def dealt(
     X: Floats, y: Floats, n_learners: int, partition: str | None = None, *, seed: Seed | None = None
 ) -> tuple[Floats, Floats]:
-    """Deal samples to learners; streams of stations, X (T, K, d), stay as they are."""
+    """Deal samples to learners; streams of nodes, X (T, K, d), stay as they are."""
     if X.ndim == 3:
         return X, y
     return deal(X, y, n_learners, partition or PARTITIONS[0], seed=seed)
 
 
-def _from_catalog(options: DataOptions, ranges: dict[str, Bounds] | None) -> Prepared:
+def _from_catalog(options: DataOptions, ranges: dict[str, Bounds] | None) -> list[Prepared]:
+    _check_catalog(options)
+    name = options.data or "traffic"
+    data = find(name)
+    partition = None if data.nodes else options.partition or PARTITIONS[0]
+    facts = {"partition": partition, "missing": options.missing, "series": None}
+    if data.nodes is not None:
+        return [made._replace(facts=facts | made.facts) for made in _nodes(options, data, ranges)]
+    found = []
+    for horizon in options.horizons or (1,):
+        made = load_set(
+            name,
+            rule=options.rule,
+            scale=options.how_scaled,
+            target=options.target,
+            n_lags=None if options.lags is None else len(parse_lags("lags", options.lags)),
+            horizon=horizon,
+            ranges=ranges,
+            data_dir=options.data_dir,
+        )
+        rows = parse_rows(options.rows)
+        X, y = made.X[rows], made.y[rows]
+        if not len(y):
+            raise DataError(f"rows must be at least one of {len(made.y)}, got {options.rows}")
+        found.append(made._replace(X=X, y=y, facts=facts | made.facts))
+    return found
+
+
+def _nodes(options: DataOptions, data: DataSet, ranges: dict[str, Bounds] | None) -> list[Prepared]:
+    """A set of nodes of the catalog, with its own lags, inputs and horizons as defaults."""
+    recipe = data.nodes
+    assert recipe is not None
+    target = checks.choice("target", options.target or data.target, data.targets)
+    lags = recipe.lags if options.lags is None else parse_lags("lags", options.lags)
+    wanted = replace(
+        _forecast(options, target), lags=lags, horizons=options.horizons or recipe.horizons
+    )
+    rows = parse_rows(options.rows)
+    made = load_nodes(data, wanted, rows=rows, ranges=ranges, data_dir=options.data_dir)
+    return [made[horizon] for horizon in wanted.horizons]
+
+
+def _check_catalog(options: DataOptions) -> None:
+    """Refuse options that a data set of the catalog does not take."""
     if options.series is not None or (options.target is not None and options.data is None):
         raise ParameterError("target and series need a csv file")
     name = options.data or "traffic"
-    is_series, has_horizon = find(name).is_series, find(name).has_horizon
-    if options.n_stations and options.partition is not None:
+    data = find(name)
+    kind = "a time series" if data.is_series else f"the set {name}"
+    if data.nodes is not None and options.partition is not None:
         raise ParameterError(
-            f"partition is for samples to be dealt; the stations of {name} have their own streams"
+            f"partition is for samples to be dealt; the {data.nodes.what} of {name} have their own"
+            " streams"
         )
-    kind = "a time series" if is_series else f"the set {name}"
     if options.drop:
         raise ParameterError(f"drop is for a table with target, got {kind}")
-    if options.lags is not None and not is_series:
+    if options.lags is not None and not data.has_horizon:
         raise ParameterError(f"lags is for a time series, got {kind}")
-    if options.horizon is not None and not has_horizon:
+    if options.horizon is not None and not data.has_horizon:
         raise ParameterError(f"horizon is for a time series, got {kind}")
-    made = load_set(
-        name,
-        rule=options.rule,
+    own = ("time", "nodes", "every", "time_format", "places", "na")
+    nodes_only = ("inputs", "input_lags", "known_ahead", "hold")
+    for field in (*own, *(() if data.nodes else nodes_only)):
+        if getattr(options, field):
+            word = field.replace("_", "-")
+            raise ParameterError(f"{word} is for files of your own (--csv), got {kind}")
+
+
+def _forecast(options: DataOptions, target: str) -> Forecast:
+    """The user's wishes; lags and horizons are those of a forecast."""
+    return Forecast(
+        target,
+        inputs=_listed(options.inputs),
+        input_lags=(1,) if options.input_lags is None
+        else parse_lags("input-lags", options.input_lags),
+        ahead=_listed(options.known_ahead) or (),
+        horizons=options.horizons or (1,),
+        hold=None if options.hold is None else parse_duration(options.hold),
         scale=options.how_scaled,
-        target=options.target,
-        n_lags=options.n_lags,
-        horizon=options.n_ahead,
-        ranges=ranges,
-        data_dir=options.data_dir,
+    )  # fmt: skip
+
+
+def _form(options: DataOptions) -> Form:
+    return Form(
+        time=_listed(options.time) or (),
+        nodes=options.nodes,
+        levels=options.levels,
+        na=tuple(options.na),
+        step=None if options.every is None else parse_duration(options.every),
+        time_format=options.time_format,
+        may_miss=options.has_nodes or options.missing == "drop" or options.series is not None,
     )
-    partition = None if options.n_stations else options.partition or PARTITIONS[0]
-    facts = {"partition": partition, "missing": options.missing, "series": None}
-    return made._replace(facts=facts | made.facts)
 
 
-def _series(
-    options: DataOptions, path: Path, column: str, ranges: dict[str, Bounds] | None
-) -> Prepared:
-    if options.missing == "drop":
-        raise ParameterError(
-            "missing drop is for a table: in a series it would join what is not adjacent"
-        )
-    if options.drop:
+def _read(options: DataOptions, target: str, is_whole: bool) -> NodeTable:
+    """Read the files: the columns that were asked for, or all."""
+    form, inputs = _form(options), _listed(options.inputs)
+    wanted = None
+    if inputs is not None or options.series is not None:
+        dated = CALENDAR if form.time else ()
+        names = (*(inputs or ()), *(_listed(options.known_ahead) or ()))
+        if target in names:
+            raise ParameterError(
+                f"inputs must not have the target {target!r} without lag; give --lags"
+            )
+        wanted = tuple(name for name in names if name not in dated)
+    return _cached_table(
+        str(options.csv), target, wanted, options.drop, form, is_whole, _stamp(options.csv)
+    )
+
+
+def _stamp(path: Any) -> tuple[Any, ...]:
+    """What tells a file from an older one of its name."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=1)
+def _cached_table(
+    path: str,
+    target: str,
+    inputs: tuple[str, ...] | None,
+    drop: tuple[str, ...],
+    form: Form,
+    is_whole: bool,
+    stamp: tuple[Any, ...],
+) -> NodeTable:
+    """Files are read once for several horizons of a sweep."""
+    return read_nodes(path, target, inputs=inputs, drop=drop, form=form, keep_all=is_whole)
+
+
+def _from_files(options: DataOptions, ranges: Mapping[str, Bounds] | None) -> list[Prepared]:
+    """Streams of nodes: rows and columns as they are known, each node a learner."""
+    for field in ("partition",):
+        if getattr(options, field) is not None:
+            raise ParameterError(
+                f"{field} is for samples to be dealt; nodes have their own streams"
+            )
+    target = str(options.target or options.series)
+    table = _read(options, target, is_whole=False)
+    if options.places is not None:
+        table = table._replace(places=_read_places(options.places, table.nodes))
+    has_past = options.lags is not None or options.horizon is not None or options.series
+    lags = parse_lags("lags", 5 if options.lags is None else options.lags) if has_past else ()
+    wanted = replace(_forecast(options, target), lags=lags)
+    if not has_past:
+        wanted = replace(wanted, horizons=(0,))
+    name = Path(str(options.csv)).name
+    made = prepare(name, table.rows(parse_rows(options.rows)), wanted, ranges, options.is_class)
+    facts = _facts(options, name)
+    return [made[h]._replace(facts=made[h].facts | facts) for h in wanted.horizons]
+
+
+def _dealt_table(options: DataOptions, ranges: Mapping[str, Bounds] | None) -> list[Prepared]:
+    """One table without nodes and times; lags are taken before it is dealt to learners."""
+    if options.places is not None:
+        raise ParameterError("places is for nodes with streams of their own; give --nodes")
+    target = str(options.target or options.series)
+    has_past = options.lags is not None or options.horizon is not None or options.series
+    if options.series is not None and options.drop:
         raise ParameterError("drop is for a table with target, got a time series")
-    values, _ = read_columns(path, [column])
-    made = _scaled(options, values[:, 0], column, ranges)
-    X, y = embed(made.values, options.n_lags, horizon=options.n_ahead)
-    n_outside = int(made.n_outside)
-    facts = _facts(options, path.name, made, n_outside)
-    facts |= {"lags": options.n_lags, "horizon": options.n_ahead, "series": column}
-    note = f"no row left out; {scale_note(options.how_scaled, made, 'all values', n_outside)}"
-    names = tuple(f"lag {i}" for i in range(1, options.n_lags + 1))
-    return Prepared(path.name, X, y, True, names, facts, note)
+    table = _read(options, target, is_whole=True)
+    if options.target and not options.inputs and len(table.columns) == 1 and not has_past:
+        raise DataError(f"{options.csv} must have a column besides the target {target!r}, got none")
+    lags = parse_lags("lags", 5 if options.lags is None else options.lags) if has_past else ()
+    wanted = replace(_forecast(options, target), lags=lags)
+    wanted = wanted if has_past else replace(wanted, horizons=(0,))
+    if options.series is not None and options.inputs is None:
+        wanted = replace(wanted, inputs=())
+    name = Path(str(options.csv)).name
+    made = prepare(name, table.rows(parse_rows(options.rows)), wanted, ranges, options.is_class)
+    return [_joined(made[h], options, name) for h in wanted.horizons]
 
 
-def _table(
-    options: DataOptions, path: Path, column: str, ranges: dict[str, Bounds] | None
-) -> Prepared:
-    if options.lags is not None:
-        raise ParameterError("lags is for a time series, got a table with target")
-    if options.horizon is not None:
-        raise ParameterError("horizon is for a time series, got a table with target")
-    table = load_table(path, column, drop=options.drop, missing=options.missing)
-    check_known(ranges or {}, (*table.names, column, *options.drop))
-    inputs = _scaled(options, table.X, table.names, ranges)
-    target = _scaled(options, table.y, column, ranges)
-    n_outside = int(inputs.n_outside.sum() + target.n_outside)
-    facts = _facts(options, path.name, target, n_outside)
-    facts |= {"target": column, "drop": list(options.drop)}
-    dropped = f"rows with empty cells left out: {table.n_dropped}"
-    how = scale_note(options.how_scaled, target, "the target, inputs likewise", n_outside)
-    note = f"{dropped if table.n_dropped else 'no row left out'}; {how}"
-    return Prepared(path.name, inputs.values, target.values, False, table.names, facts, note)
+def _joined(made: Prepared, options: DataOptions, name: str) -> Prepared:
+    """The one stream of a table as samples to be dealt; rows without a label or inputs left out."""
+    X, y = made.X[:, 0], made.y[:, 0]
+    kept = ~(np.isnan(X).any(axis=1) | np.isnan(y))
+    if not kept.any():
+        raise DataError(f"{options.csv} has no row without missing values")
+    n_dropped = int((~kept).sum())
+    facts = made.facts | _facts(options, name) | {"rows_left_out": {"missing values": n_dropped}}
+    if made.facts["horizon"] == 0:
+        facts |= {"horizon": None, "lags": None}
+    left = f"rows with missing values left out: {n_dropped}" if n_dropped else "no row left out"
+    return made._replace(
+        X=X[kept], y=y[kept], facts=facts, note=f"{left}; {made.note}", stations=(), places=None
+    )
 
 
-def _scaled(
-    options: DataOptions,
-    values: Floats,
-    names: str | tuple[str, ...],
-    ranges: dict[str, Bounds] | None,
-) -> Scaled:
-    return scaled(values, options.how_scaled, None if ranges is None else ranges_of(names, ranges))
-
-
-def _facts(options: DataOptions, name: str, label: Scaled, n_outside: int) -> dict[str, Any]:
+def _facts(options: DataOptions, name: str) -> dict[str, Any]:
+    partition = None if options.has_nodes else options.partition or PARTITIONS[0]
     return {
         "data": name,
-        "partition": options.partition or PARTITIONS[0],
+        "partition": partition,
         "missing": options.missing,
-        "scale": options.how_scaled,
-        "target_offset": float(label.offset),
-        "target_divisor": float(label.divisor),
-        "values_outside": n_outside,
+        "series": options.series,
+        "drop": list(options.drop),
     }
+
+
+def _read_places(path: Path, nodes: tuple[str, ...]) -> tuple[Station, ...]:
+    """Coordinates of nodes: a CSV file with the name of each, its latitude and its longitude."""
+    problems = Problems()
+    sheet = read_sheet(path, problems)
+    problems.check()
+    assert sheet is not None
+    if len(sheet.names) < 3:
+        raise DataError(
+            f"{path} must have the columns node, latitude, longitude, got {sheet.names}"
+        )
+    words = {name.lower()[:3]: name for name in sheet.names}
+    own = (words.get("lat", sheet.names[1]), words.get("lon", sheet.names[2]))
+    north, east = (numbers_of(sheet.column(name)).values for name in own)
+    found = dict(zip(sheet.cells[0], zip(north.tolist(), east.tolist(), strict=True), strict=True))
+    lost = [node for node in nodes if node not in found or np.isnan(found[node]).any()]
+    if lost:
+        raise DataError(
+            f"{path} must have latitude and longitude of every node, got none of {lost[0]!r}"
+        )
+    return tuple(Station(node, *found[node]) for node in nodes)

@@ -18,7 +18,6 @@ OWN = {
     "domkl, probability 5/K": ("#56B4E9", "--"),
 }
 TEXT = 10.5
-TINY = 1e-300
 FEW = 8  # a line of at most this many points gets markers and a tick at each point
 
 
@@ -128,7 +127,8 @@ def _line(axis: Any, line: dict[str, Any], y_log: bool, color: str, dash: str, m
     )
     if y_log:
         mean = np.where(mean > 0, mean, np.nan)
-        low = np.where(low > 0, low, TINY)  # the band continues below the axis
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low = np.where(low > 0, low, mean**2 / high)  # as far below the mean, as a factor
     marker = mark if len(x) <= FEW else ""
     axis.plot(
         x, mean, dash, color=color, linewidth=1.7, marker=marker, markersize=5, label=line["name"]

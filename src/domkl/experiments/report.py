@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,16 +17,31 @@ from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
 
 
+class Part(NamedTuple):
+    """The outcomes of one horizon, and the facts of its data."""
+
+    outcomes: list[Outcome]
+    facts: dict[str, Any]
+
+    @property
+    def horizon(self) -> str:
+        """How far ahead the labels are, for people."""
+        time, steps = self.facts.get("horizon_time"), self.facts.get("horizon")
+        return str(time or ("" if steps is None else steps))
+
+
 def as_records(outcomes: list[Outcome], setting: Setting, facts: dict[str, Any]) -> list[Any]:
     """One record per algorithm, ready for JSON, with the facts of its data; null if not finite."""
     return [
         {
             "data": facts["data"],
             "algorithm": outcome.algorithm,
+            "horizon": facts.get("horizon"),
             "learners": setting.n_learners,
             "rounds": outcome.mse.shape[1],
             "trials": len(outcome.mse),
             **_interval("mse", outcome),
+            **_scores(outcome, facts),
             **_interval("cv", outcome),
             "mse_paper_start": finite(with_paper_start(outcome.mse)[:, -1].mean()),
             "cv_paper_start": finite(with_paper_start(outcome.cv)[:, -1].mean()),
@@ -35,6 +50,7 @@ def as_records(outcomes: list[Outcome], setting: Setting, facts: dict[str, Any])
             "diverged": outcome.n_diverged,
             "parameters": outcome.parameters,
             "bandwidths": [bandwidth for bandwidth, _ in outcome.shares],
+            "topology": setting.kind,
             "connect": setting.connection,
             "frequencies": setting.n_frequencies,
             "seed": setting.seed,
@@ -43,6 +59,20 @@ def as_records(outcomes: list[Outcome], setting: Setting, facts: dict[str, Any])
         }
         for outcome in outcomes
     ]
+
+
+def _scores(outcome: Outcome, facts: dict[str, Any]) -> dict[str, Any]:
+    """Errors in the target's own units, means over trials."""
+    if outcome.scores is None:
+        return {}
+    means = outcome.scores.means
+    found: dict[str, Any] = {name: finite(means[name]) for name in ("rmse", "mae", "r2")}
+    if facts.get("is_class"):
+        found["wrong"] = finite(means["wrong"])
+    if "nodes" in facts and facts.get("partition") is None:
+        pairs = zip(facts["nodes"], means["node_rmse"].tolist(), strict=True)
+        found["rmse_by_node"] = {node: finite(value) for node, value in pairs}
+    return found
 
 
 def _interval(curve: str, outcome: Outcome) -> dict[str, float | None]:
@@ -55,15 +85,32 @@ def finite(value: Any) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def as_table(outcomes: list[Outcome]) -> str:
-    """A text table of final MSE and CV: means over trials, and half the width of 95 % intervals."""
-    rows = [("algorithm", "MSE", "± 95 %", "CV", "± 95 %", "seconds")]
-    for outcome in outcomes:
-        cells = [outcome.algorithm]
-        for curve in ("mse", "cv"):
-            cells += mean_and_half(outcome.final(curve))
-        rows.append((*cells, f"{outcome.seconds:.2f}"))  # type: ignore[arg-type]
+def as_table(parts: Sequence[Part]) -> str:
+    """A text table of errors in the target's units, final MSE and CV; means over trials.
+
+    MSE and CV are in scaled units, with half the width of their 95 % intervals.
+    """
+    has_horizons = len(parts) > 1
+    is_class = bool(parts[0].facts.get("is_class"))
+    has_cv = any(_has_cv(outcome) for part in parts for outcome in part.outcomes)
+    own = ("wrong",) if is_class else ("RMSE", "MAE", "R²")
+    rows = [("algorithm", *(("ahead",) if has_horizons else ()), *own, "MSE", "± 95 %",
+             *(("CV", "± 95 %") if has_cv else ()), "seconds")]  # fmt: skip
+    for part in parts:
+        for outcome in part.outcomes:
+            cells = [outcome.algorithm, *([part.horizon] if has_horizons else [])]
+            means = {} if outcome.scores is None else outcome.scores.means
+            names = ("wrong",) if is_class else ("rmse", "mae", "r2")
+            cells += [number(means.get(name, np.nan)) for name in names]
+            for curve in ("mse", "cv") if has_cv else ("mse",):
+                cells += mean_and_half(outcome.final(curve))
+            rows.append((*cells, f"{outcome.seconds:.2f}"))
     return text_table(rows)
+
+
+def _has_cv(outcome: Outcome) -> bool:
+    """Whether there are others to disagree with."""
+    return bool(np.any(np.nan_to_num(outcome.cv) > 0))
 
 
 def mean_and_half(found: Interval) -> list[str]:
@@ -105,30 +152,53 @@ def write_json(path: Path, records: list[Any]) -> None:
     path.write_text(json.dumps({"results": records}, indent=2, allow_nan=False) + "\n")
 
 
-def write_curves(path: Path, outcomes: list[Outcome]) -> None:
+def write_curves(path: Path, parts: Sequence[Part]) -> None:
     """Write the mean and the interval of every round as a tidy CSV file."""
-    columns = ["algorithm", "round", "mse", "mse_low", "mse_high", "cv", "cv_low", "cv_high"]
+    columns = [
+        "algorithm",
+        "horizon",
+        "round",
+        "mse",
+        "mse_low",
+        "mse_high",
+        "cv",
+        "cv_low",
+        "cv_high",
+    ]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)
-        for outcome in outcomes:
+        for part, outcome in ((p, each) for p in parts for each in p.outcomes):
             mse, cv = outcome.interval("mse"), outcome.interval("cv")
             for t in range(outcome.mse.shape[1]):
                 values = (curve[t] for curve in (*mse, *cv))
                 cells = ("" if not math.isfinite(v) else f"{v:.9g}" for v in values)
-                writer.writerow([outcome.algorithm, t + 1, *cells])
+                horizon = part.facts.get("horizon")
+                writer.writerow(
+                    [outcome.algorithm, "" if horizon is None else horizon, t + 1, *cells]
+                )
 
 
-def write_figure(path: Path, outcomes: list[Outcome], title: str) -> None:
-    """Draw MSE(t) and CV(t), means over trials with 95 % bands, as PNG."""
+def write_figure(path: Path, parts: Sequence[Part], title: str) -> None:
+    """Draw MSE(t) of each horizon, and CV(t) where learners can disagree, as PNG.
+
+    Means over trials with 95 % bands.
+    """
     panels = []
-    for curve, label in (("mse", "MSE(t)"), ("cv", "CV(t)")):
-        lines = []
-        for outcome in outcomes:
-            found = outcome.interval(curve)
-            rounds = [float(t) for t in range(1, len(found.mean) + 1)]
-            lines.append(Line(outcome.algorithm, rounds, *map(list, found)))
-        panels.append(Panel("", "round t", label, lines))
-    figure = plain(asdict(Figure("simulate", "", panels, n_columns=2)))
+    for part in parts:
+        ahead = f"{part.horizon} ahead" if len(parts) > 1 else ""
+        panels.append(Panel(ahead, "round t", "MSE(t)", _lines(part.outcomes, "mse")))
+    if len(parts) == 1 and any(map(_has_cv, parts[0].outcomes)):
+        panels.append(Panel("", "round t", "CV(t)", _lines(parts[0].outcomes, "cv")))
+    figure = plain(asdict(Figure("simulate", "", panels, n_columns=min(len(panels), 3))))
     drawn = draw(figure, "png", title=title, panel_size=(5.5, 4.2), legend="outside right center")
     path.write_bytes(drawn)
+
+
+def _lines(outcomes: list[Outcome], curve: str) -> list[Line]:
+    lines = []
+    for outcome in outcomes:
+        found = outcome.interval(curve)
+        rounds = [float(t) for t in range(1, len(found.mean) + 1)]
+        lines.append(Line(outcome.algorithm, rounds, *map(list, found)))
+    return lines

@@ -101,6 +101,13 @@ class Graph:
         return cls.from_edges(n_learners, np.concatenate([edges, bridges]))
 
     @classmethod
+    def circle(cls, n_learners: int, degree: int = 4) -> Self:
+        """A ring in which each learner is joined with those up to degree/2 places away."""
+        if n_learners <= degree + 1:
+            return cls.complete(n_learners)
+        return cls.small_world(n_learners, degree, 0.0, seed=0)
+
+    @classmethod
     def small_world(
         cls,
         n_learners: int,

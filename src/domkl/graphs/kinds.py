@@ -1,4 +1,4 @@
-"""The table of graph kinds: what sweeps and `domkl mesh init` know of each.
+"""The table of graph kinds: what `simulate`, sweeps and `domkl mesh init` know of each.
 
 To add a kind, write a method of `Graph` and add an entry here. Importing this module loads no
 graphs, so that `domkl --help` can read the names.
@@ -59,6 +59,7 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Kind("ring", "ring"),
         Kind("ring-with-chords", "ring_with_chords"),
+        Kind("circle", "circle", {"degree": 4}),
         Kind("path", "path"),
         Kind("star", "star"),
         Kind("tree", "tree", takes_seed=True),

@@ -53,7 +53,7 @@ def test_a_table_that_pandas_and_polars_read(here, capsys, suffix):
     assert list(ours.columns) == theirs.columns == [
         "data", "rounds", "graph", "learners", "connect", "algorithm", "rho", "eta_l", "eta_g",
         "weights", "newest_lag", "frequencies", "dtype", "seed",
-        "trial", "mse", "cv", "diverged", "seconds",
+        "trial", "mse", "rmse", "mae", "r2", "cv", "diverged", "seconds",
     ]  # fmt: skip
     assert len(ours) == len(theirs) == 12
     assert ours["mse"].tolist() == theirs["mse"].to_list()

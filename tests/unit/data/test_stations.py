@@ -13,7 +13,7 @@ import domkl
 from domkl.cli.main import main
 from domkl.data.cache import cached, digest, fetch, locate, not_found, read_stations
 from domkl.data.catalog import DATASETS, Station
-from domkl.data.stations import held, places_of
+from domkl.data.forecast import places_of
 from domkl.experiments.sweep.plan import make_plan
 from domkl.experiments.sweep.spec import read_spec
 
@@ -93,13 +93,13 @@ def archive(contents):
 @pytest.mark.parametrize("horizon", [1, 6])
 def test_inputs_and_labels(folder, horizon):
     found = domkl.load_set("beijing-air", horizon=horizon, data_dir=folder)
-    n_rounds = N - 24 - horizon
+    n_rounds = N - 23 - horizon
     assert found.X.shape == (n_rounds, 5, 11)
     assert found.y.shape == (n_rounds, 5)
     assert getattr(found.y, "delay", 0) == horizon - 1
     assert len(found.names) == 11
     assert found.stations == tuple(each.name for each in STATIONS)
-    t = 45 - 24
+    t = 45 - 23
     middle = found.X[t, 1]
     np.testing.assert_allclose(middle[:5], [pm(1, 45 - lag) / 500 for lag in (0, 1, 2, 3, 23)])
     weather = [(4.5 + 20) / 60, (1000 - 980) / 65, (-4.5 + 36) / 65, 2.5 / 10]
@@ -113,22 +113,17 @@ def test_inputs_and_labels(folder, horizon):
 def test_a_missing_label_is_nan_and_in_inputs_the_last_value_holds(folder):
     found = domkl.load_set("beijing-air", data_dir=folder)
     places = np.argwhere(np.isnan(found.y)).tolist()
-    assert places == [[30 - 25, 0], [31 - 25, 0], [40 - 25, 0], [50 - 25, 2]]
+    assert places == [[30 - 24, 0], [31 - 24, 0], [40 - 24, 0], [50 - 24, 2]]
     assert found.facts["labels_missing"] == 4
     assert found.facts["missing_values"] == {"PM2.5": 4, "TEMP": 5}
     assert not np.isnan(found.X).any()
-    np.testing.assert_allclose(found.X[31 - 24, 0, :4], np.array([29, 29, 29, 28]) / 500)
-    np.testing.assert_allclose(found.X[33 - 24, :, 5], (3.2 + 20) / 60)
-
-
-def test_before_the_first_value_nothing_holds():
-    values = np.array([[np.nan, 1.0], [2.0, np.nan], [np.nan, np.nan]])
-    np.testing.assert_array_equal(held(values), [[np.nan, 1.0], [2.0, 1.0], [2.0, 1.0]])
+    np.testing.assert_allclose(found.X[31 - 23, 0, :4], np.array([29, 29, 29, 28]) / 500)
+    np.testing.assert_allclose(found.X[33 - 23, :, 5], (3.2 + 20) / 60)
 
 
 def test_raw_units_and_other_ranges(folder):
     raw = domkl.load_set("beijing-air", scale="none", data_dir=folder)
-    np.testing.assert_allclose(raw.X[0, 1, 0], pm(1, 24))
+    np.testing.assert_allclose(raw.X[0, 1, 0], pm(1, 23))
     other = domkl.load_set(
         "beijing-air", scale="declared", ranges={"PM2.5": (0, 50)}, data_dir=folder
     )
@@ -184,27 +179,22 @@ def test_a_file_of_another_station_or_content_is_refused(folder):
         domkl.load_set("beijing-air", data_dir=folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"skip": 20}, "must have one row an hour, got a jump after row 20"),
-        ({"n": N - 1}, "must have the hours of"),
-    ],
-)
-def test_hours_that_do_not_fit(made, folder, monkeypatch, change, message):
+@pytest.mark.parametrize("change", [{"skip": 30}, {"n": N - 1}])
+def test_hours_that_a_station_lacks_are_gaps(made, folder, monkeypatch, change):
     wrong = content(2, **change)
     (folder / "beijing-air" / "South.csv").write_bytes(wrong)
     editions = (*made.editions[:2], replace(made.editions[2], sha256=digest(wrong)))
     toy = replace(made, editions=(*editions, *made.editions[3:]))
     monkeypatch.setitem(DATASETS, "beijing-air", toy)
-    with pytest.raises(domkl.DataError, match=message):
-        domkl.load_set("beijing-air", data_dir=folder)
+    found = domkl.load_set("beijing-air", data_dir=folder)
+    assert found.y.shape == (N - 24, 5)
+    assert np.isnan(found.y[change.get("skip", N - 1) - 24, 2])
+    assert not np.isnan(found.X).any()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"scale": "minmax"}, "scale must be declared or none for the stations of beijing-air"),
         ({"horizon": 0}, "horizon must be an integer >= 1, got 0"),
         ({"target": "TEMP"}, r"target must be one of PM2\.5, got 'TEMP'"),
         ({"scale": "declared", "ranges": {"PM10": (0, 1)}}, "ranges must be of columns in use"),
@@ -216,7 +206,7 @@ def test_wrong_options(folder, options, message):
 
 
 def test_a_horizon_beyond_the_files(folder):
-    with pytest.raises(domkl.DataError, match="more than 64 hours for a horizon of 40, got 60"):
+    with pytest.raises(domkl.DataError, match="a label 40 ticks later, got none in 60"):
         domkl.load_set("beijing-air", horizon=40, data_dir=folder)
 
 
@@ -228,7 +218,7 @@ def test_an_archive_is_fetched_whole(made, cache, tmp_path):
     assert fetched.checked[0] == "5 files"
     assert "sha256 as in the catalog" in fetched.checked
     assert cached(made).sha256 == fetched.sha256
-    assert domkl.load_set("beijing-air").X.shape == (N - 25, 5, 11)
+    assert domkl.load_set("beijing-air").X.shape == (N - 24, 5, 11)
     (cache / "South.csv").unlink()
     assert cached(made) is None
 
@@ -266,16 +256,15 @@ def test_the_command_line_simulates_stations(folder, tmp_path, capsys):
     words += ["--algorithm", "last-value", "--out", str(tmp_path / "out"), "--json"]
     assert main([*words, "--horizon", "6"]) == 0
     (result,) = json.loads(capsys.readouterr().out)["results"]
-    assert (result["learners"], result["rounds"], result["scale"]) == (5, 30, "declared")
+    assert (result["learners"], result["rounds"], result["scale"]) == (5, 31, "declared")
     assert (result["horizon"], result["connect"], result["partition"]) == (6, None, None)
     assert result["parameters"] == {"newest_lag": 0}
     assert main([*words, "--learners", "5", "--connect", "0.9"]) == 0
     capsys.readouterr()
     wrong = {
-        "learners must be 5 for beijing-air, one for each station, got 10": ["--learners", "10"],
+        "learners must be 5 for beijing-air, one for each node, got 10": ["--learners", "10"],
         "partition is for samples to be dealt": ["--partition", "blocks"],
-        "lags is for a time series": ["--lags", "3"],
-        "scale must be declared or none": ["--scale", "minmax"],
+        "time is for files of your own": ["--time", "year"],
         "horizon must be an integer >= 1, got 0": ["--horizon", "0"],
     }
     for message, option in wrong.items():
@@ -300,7 +289,7 @@ def test_a_sweep_takes_the_stations_and_their_graph(folder, tmp_path):
     assert make_plan(read_spec(other)).points[0].cell.n_learners == 5
     wrong = {
         "data beijing-air: learners must be 5": {**tables, "graphs": {"learners": 10}},
-        "data traffic: a graph of kind nearest needs a data set of stations": {
+        "data traffic: a graph of kind nearest needs nodes with places": {
             **tables, "data": {"name": "traffic"}, "graphs": {"kind": "nearest"},
         },
         "partition is for samples to be dealt": {

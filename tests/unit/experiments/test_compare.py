@@ -3,7 +3,7 @@
 import numpy as np
 
 import domkl
-from domkl.data.sets import Prepared
+from domkl.data.forecast import Prepared
 from domkl.experiments.compare import Outcome, suited_to
 
 
@@ -15,8 +15,8 @@ def test_a_trial_diverges_with_a_thousand_times_its_first_error_or_none():
 
 def test_an_algorithm_is_told_of_the_newest_lag_unless_it_is_set():
     series, table = (
-        Prepared("x", np.zeros((1, 1)), np.zeros(1), is_series, ("a",), {}, "")
-        for is_series in (True, False)
+        Prepared("x", np.zeros((1, 1)), np.zeros(1), newest == 0, ("a",), {}, "", newest_lag=newest)
+        for newest in (0, None)
     )
     assert suited_to(series, domkl.LastValue()).newest_lag == 0
     assert suited_to(series, domkl.LastValue(2)).newest_lag == 2

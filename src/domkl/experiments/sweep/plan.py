@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from domkl.algorithms.base import Algorithm
+from domkl.data.forecast import Prepared
 from domkl.errors import DataError, ParameterError
 from domkl.experiments.compare import cost_of, suited_to
 from domkl.experiments.data import learners_of, read_data
@@ -20,7 +21,7 @@ from domkl.typing import Floats
 #: short enough that all workers end at about the same time
 UNIT_COST = 200_000.0
 #: columns of the table of results that are no labels
-MEASURED = ("trial", "mse", "cv", "diverged", "seconds")
+MEASURED = ("trial", "mse", "rmse", "mae", "r2", "cv", "diverged", "seconds")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _cells(spec: Spec) -> Iterator[tuple[Data, Method, Cell]]:
             read = read_data(data.options)
         samples, n_inputs = digest_of(read.X, read.y), read.X.shape[-1]
         for given, method in itertools.product(spec.networks, spec.methods):
-            kind, n_learners, parameters = _network(data, given)
+            kind, n_learners, parameters = _network(data, read, given)
             n_rounds = _rounds(data, read.y, n_learners)
             algorithm = suited_to(read, method.algorithm)
             for n_frequencies, dtype in itertools.product(spec.frequencies, spec.dtypes):
@@ -76,16 +77,20 @@ def _cells(spec: Spec) -> Iterator[tuple[Data, Method, Cell]]:
                 yield data, method, cell
 
 
-def _network(data: Data, given: Network) -> tuple[str, int, tuple[tuple[str, Any], ...]]:
+def _network(
+    data: Data, read: Prepared, given: Network
+) -> tuple[str, int, tuple[tuple[str, Any], ...]]:
     """Kind, learners and parameters of a graph, with what the data decide."""
-    is_placed = data.options.n_stations is not None
+    is_placed = read.places is not None
     with at(f"data {data.label}"):
-        n_learners = learners_of(data.options, given.n_learners)
+        n_learners = learners_of(read, given.n_learners)
         if given.kind == NEAREST and not is_placed:
-            raise ParameterError(f"a graph of kind {NEAREST} needs a data set of stations")
+            raise ParameterError(f"a graph of kind {NEAREST} needs nodes with places")
     if given.kind is not None:
         return given.kind, n_learners, given.parameters
-    kind = NEAREST if is_placed else "random"
+    kind = read.graph or (NEAREST if is_placed else "random")
+    if n_learners == 1:
+        kind = "empty"
     return kind, n_learners, tuple(KINDS[kind].defaults.items())
 
 

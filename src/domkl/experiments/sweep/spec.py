@@ -28,9 +28,12 @@ from domkl.typing import Real
 SWEEP_KEYS = ("name", "trials", "seed", "frequencies", "dtype")
 DATA_KEYS = (
     "name", "rounds", "rule", "scale", "target", "lags", "horizon", "partition", "missing",
-    "csv", "series", "drop", "ranges", "data_dir",
+    "csv", "series", "drop", "ranges", "data_dir", "time", "nodes", "inputs", "input_lags",
+    "known_ahead", "rows", "hold", "every", "levels", "na", "time_format", "places",
 )  # fmt: skip
-PATHS = ("csv", "ranges", "data_dir")
+PATHS = ("csv", "ranges", "data_dir", "places")
+LISTS = ("drop", "na")  # keys whose list is one value, not an axis
+NUMBERS = ("rounds", "lags", "horizon", "input_lags", "rows", "levels")
 
 
 @dataclass(frozen=True)
@@ -176,21 +179,21 @@ def _combinations(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
     _known("data", table, DATA_KEYS)
-    drop = tuple(_axis("drop", table["drop"])) if "drop" in table else ()
-    for given in _combinations({key: v for key, v in table.items() if key != "drop"}):
+    lists = {key: tuple(map(str, _axis(key, table[key]))) for key in LISTS if key in table}
+    for given in _combinations({key: v for key, v in table.items() if key not in LISTS}):
         rounds = given.get("rounds")
         if rounds is not None:
             checks.whole("rounds", rounds, 1)
         if "name" in given:
             checks.choice("name", given["name"], DATASETS)
         checks.choice("partition", given.get("partition", PARTITIONS[0]), PARTITIONS)
-        for key in given.keys() - {"rounds", "lags", "horizon"}:
+        for key in given.keys() - set(NUMBERS):
             if not isinstance(given[key], str):
                 raise ParameterError(f"{key} must be a word in quotes, got {given[key]!r}")
         options = {key: given[key] for key in given.keys() & {f.name for f in fields(DataOptions)}}
         options |= {key: (folder / given[key]).resolve() for key in PATHS if key in given}
-        made = DataOptions(data=given.get("name"), drop=drop, **options)
-        label = made.csv.name if made.csv is not None else made.data or "traffic"
+        made = DataOptions(data=given.get("name"), **options | lists)
+        label = Path(made.csv).name if made.csv is not None else made.data or "traffic"
         shown = {key: v for key, v in given.items() if key not in ("name", "rounds", *PATHS)}
         yield Data(label, made, rounds, tuple(shown.items()))
 

@@ -118,7 +118,7 @@ def _measured(point: Point, outcomes: Mapping[str, Results]) -> dict[str, list[A
         results = outcomes[unit.key]
         columns["trial"] += range(unit.first, unit.first + unit.n_trials)
         columns["seconds"] += [float(results["seconds"]) / unit.n_trials] * unit.n_trials
-        for name in ("mse", "cv", "diverged"):
+        for name in ("mse", "rmse", "mae", "r2", "cv", "diverged"):
             columns[name] += results[name].tolist()
     return columns
 
@@ -129,6 +129,7 @@ def _summary(measured: dict[str, list[Any]]) -> dict[str, Any]:
     return {
         "trials": len(measured["trial"]),
         **means,
+        **{name: float(np.mean(measured[name])) for name in ("rmse", "mae", "r2")},
         "diverged": sum(measured["diverged"]),
         "seconds": sum(measured["seconds"]),
     }
@@ -140,6 +141,8 @@ def _record(cell: dict[str, Any]) -> dict[str, Any]:
         if name in ("mse", "cv"):
             ends = dict(zip(("", "_low", "_high"), value, strict=True))
             record |= {f"{name}{end}": finite(each) for end, each in ends.items()}
+        elif name in ("rmse", "mae", "r2"):
+            record[name] = finite(value)
         else:
             record[name] = value
     return record

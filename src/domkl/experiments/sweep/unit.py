@@ -15,10 +15,9 @@ import numpy as np
 from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
-from domkl.data.catalog import find
-from domkl.data.stations import places_of
+from domkl.data.forecast import Prepared
 from domkl.errors import DataError, WorkerError
-from domkl.experiments.compare import Setting, draw_features, is_diverged
+from domkl.experiments.compare import Setting, draw_features, is_diverged, score
 from domkl.experiments.data import DataOptions, dealt, read_data
 from domkl.experiments.store import Results, algorithm_digest, code_digest, digest_of, key_of
 from domkl.graphs.graph import Graph
@@ -66,7 +65,7 @@ class Cell:
         """A trial's graph, which is the same for all algorithms and data."""
         seed = rng.child(self.seed, "graph", trial)
         kind = KINDS[self.kind]
-        places = places_of(find(str(self.data.data)).stations) if kind.takes_places else None
+        places = _samples(self.data, self.samples).places if kind.takes_places else None
         return kind.make(self.n_learners, seed, places, **dict(self.network))
 
     def features(self, trial: int) -> RandomFeatures:
@@ -76,8 +75,8 @@ class Cell:
 
     def stream(self) -> tuple[Floats, Floats]:
         """X (T, K, d) and y (T, K)."""
-        X, y = _samples(self.data, self.samples)
-        X, y = dealt(X, y, self.n_learners, self.data.partition, seed=self.seed)
+        data = _samples(self.data, self.samples)
+        X, y = dealt(data.X, data.y, self.n_learners, self.data.partition, seed=self.seed)
         return X[: self.n_rounds], y[: self.n_rounds]
 
 
@@ -123,11 +122,16 @@ def run_unit(unit: Unit) -> Results:
             [cell.features(trial) for trial in trials],
             dtype=cell.dtype,
             threads=1,
-            keep_predictions=False,
+            keep_predictions=True,
             seed=int(rng.child(cell.seed, "pairs", unit.first).integers(2**32)),
         )
+    divisor = _samples(cell.data, cell.samples).facts["target_divisor"]
+    scores = score(np.asarray(run.predictions), np.asarray(y), divisor)
     return {
         "mse": run.mse[:, -1],
+        "rmse": scores.rmse,
+        "mae": scores.mae,
+        "r2": scores.r2,
         "cv": run.cv[:, -1],
         "diverged": is_diverged(run.mse),
         "seconds": np.array(time.perf_counter() - start),
@@ -142,11 +146,11 @@ def warm_up(cell: Cell) -> None:
 
 
 @lru_cache(maxsize=4)
-def _samples(options: DataOptions, digest: str) -> tuple[Floats, Floats]:
+def _samples(options: DataOptions, digest: str) -> Prepared:
     """Read the samples once per process, and check that they are those of the plan."""
     data = read_data(options)
     if digest_of(data.X, data.y) != digest:
         raise DataError(
             f"{data.name} must not change while a sweep runs, nor differ between workers"
         )
-    return data.X, data.y
+    return data
