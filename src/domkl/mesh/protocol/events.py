@@ -22,6 +22,20 @@ class Sample(NamedTuple):
     y: float
 
 
+class Moment(NamedTuple):
+    """What one tick of a learner that forecasts brings: a label, and inputs to forecast from.
+
+    Numbers ascend as those of samples do; ticks ascend, and may leave some out.
+    """
+
+    number: int
+    tick: int
+    y: float  # the label of now; NaN if it was not measured
+    then: Floats  # (d,) the inputs that belong to it, of h ticks ago; NaN where missing
+    x: Floats  # (d,) the inputs of now, for the label h ticks ahead; NaN where missing
+    naive: tuple[float, float]  # forecasts by the last value and by the last season, or NaN
+
+
 class Received(NamedTuple):
     """A frame came from a peer, whom the transport has authenticated."""
 
@@ -51,7 +65,7 @@ class Neighbors(NamedTuple):
     names: tuple[str, ...]
 
 
-Event = Sample | Received | Tick | PeerUp | PeerDown | Neighbors
+Event = Sample | Moment | Received | Tick | PeerUp | PeerDown | Neighbors
 
 
 class Send(NamedTuple):

@@ -103,11 +103,12 @@ class LocalLearner:
 
         Both results are buffers that the next call overwrites.
         """
-        inputs = self._inputs(np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1))
+        inputs = self.inputs(x)
         return inputs, self.model.algorithm.predict(self.state, inputs)
 
-    def _inputs(self, row: Floats) -> Inputs:
-        """Compute the features of an input (1, d), into the buffers."""
+    def inputs(self, x: Floats) -> Inputs:
+        """Compute the features of an input (d,), into the buffers."""
+        row = np.ascontiguousarray(x, dtype=np.float64).reshape(1, -1)
         z, energy = self._features
         if self.model.algorithm.uses_features:
             self._stack.write(row, z, energy)
@@ -127,7 +128,7 @@ class LocalLearner:
         if len(self._waiting) <= self.model.delay:
             return None
         x, y, *then = self._waiting.popleft()
-        return self._inputs(x), Prediction(*then), y
+        return self.inputs(x), Prediction(*then), y
 
     def _pair(self, inputs: Inputs, prediction: Prediction, y: Floats) -> "Pair":
         return Pair(*(each.copy() for each in (inputs.x, y, *prediction)))
@@ -311,6 +312,7 @@ class Measures:
     errors: Mean = attribute(default_factory=Mean)  # squared, of the predictions
     errors_alone: Mean = attribute(default_factory=Mean)  # of the same learner without neighbors
     errors_last_value: Mean = attribute(default_factory=Mean)  # of predicting the previous label
+    errors_seasonal: Mean = attribute(default_factory=Mean)  # of the label one season before
     gaps: Mean = attribute(default_factory=Mean)  # squared distances to the neighbors' predictions
     n_rounds: int = 0  # steps, with and without a sample
     n_waited: int = 0  # rounds that ended by time-out
@@ -330,6 +332,15 @@ class Measures:
         self.errors_last_value.add((self.last_label - y) ** 2)
         if gap is not None:
             self.gaps.add(gap)
+
+    def judge_forecast(self, y: float, y_hat: float, naive: Floats) -> None:
+        """Record a forecast, beside those by the last value and by the last season."""
+        if np.isnan(y):
+            return
+        self.errors.add((y_hat - y) ** 2)
+        for mean, said in zip((self.errors_last_value, self.errors_seasonal), naive, strict=True):
+            if not np.isnan(said):
+                mean.add((float(said) - y) ** 2)
 
     def judge_alone(self, y: float, y_hat: float) -> None:
         """Record what the learner without neighbors predicted."""
@@ -362,6 +373,11 @@ class Measures:
         return self.errors_last_value.value
 
     @property
+    def mse_seasonal(self) -> float | None:
+        """The same of the label one season before; None if it is not measured."""
+        return self.errors_seasonal.value
+
+    @property
     def neighbor_gap(self) -> float | None:
         """Mean squared distance between own and neighbors' predictions, with our kernel weights."""
         return self.gaps.value
@@ -375,10 +391,11 @@ class Measures:
     def restore(self, saved: dict[str, list[float]]) -> None:
         """Continue from what `saved` returned."""
         for name, mean in self._means().items():
-            mean.n, mean.total = int(saved[name][0]), float(saved[name][1])
+            n, total = saved.get(name, (0, 0.0))  # files of 0.1 have no seasonal one
+            mean.n, mean.total = int(n), float(total)
         self.last_label = float(saved["last"][0])
         self.n_rounds, self.n_waited, self.n_idle = (int(n) for n in saved["counts"])
 
     def _means(self) -> dict[str, Mean]:
-        names = "errors", "errors_alone", "errors_last_value", "gaps"
+        names = "errors", "errors_alone", "errors_last_value", "errors_seasonal", "gaps"
         return {name: getattr(self, name) for name in names}

@@ -43,6 +43,9 @@ class Model:
     delay : int
         Samples until a label is seen, as of `domkl.simulate`: a sample is predicted when it comes,
         and learned when so many more have come. For labels h steps ahead it is h − 1.
+    horizon : int
+        Of a learner that forecasts: how many ticks ahead; 0 for one that takes samples, inputs and
+        label together.
     """
 
     algorithm: Algorithm
@@ -52,10 +55,13 @@ class Model:
     dtype: Literal["float64", "float32"] = "float64"
     outside: Literal["clip", "refuse"] = "clip"
     delay: int = 0
+    horizon: int = 0
 
     def __post_init__(self) -> None:
         checks.whole("delay", self.delay, 0)
-        object.__setattr__(self, "algorithm", self.algorithm.delayed(self.delay))
+        checks.whole("horizon", self.horizon, 0)
+        n_late = max(self.delay, self.horizon - 1)
+        object.__setattr__(self, "algorithm", self.algorithm.delayed(n_late))
         checks.choice("dtype", self.dtype, ("float64", "float32"))
         checks.choice("outside", self.outside, ("clip", "refuse"))
         name = type(self.algorithm).__name__
@@ -89,6 +95,7 @@ class Model:
             "target": f"{self.target.name} {self.target.low!r} {self.target.high!r}",
             "numbers": self.dtype,
             **({"delay": str(self.delay)} if self.delay else {}),
+            **({"horizon": str(self.horizon)} if self.horizon else {}),
         }
 
     @cached_property

@@ -29,11 +29,15 @@ from domkl.errors import DataError
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
+from domkl.mesh.protocol.forecasts import Forecasts, from_bits
 from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer, longest_frame
 from domkl.storage import Parts
 from domkl.typing import Floats
+
+#: names of the forecasts in a snapshot, of the learner and of the one without neighbors
+FORECASTS = ("forecasts", "forecasts_alone")
 
 
 class Protocol:
@@ -82,12 +86,15 @@ class Protocol:
         self.learned = 0  # number of the last sample that was learned
         self.learner = LocalLearner(model)  # the algorithm's state
         self.alone = LocalLearner(model) if measures_alone else None  # the one without neighbors
+        forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
+        self.forecasts = [Forecasts(each) for each in forecasting]  # of both, if it forecasts
         if snapshot is not None:
             self._restore(snapshot)
         number, layout = checks.whole("incarnation", incarnation, 1), self.learner.layout()
         self.edges = Edges(name, model, layout, timing, number, self.measures)  # to the neighbors
         self.edges.set_neighbors(tuple(neighbors))
-        self._queue: deque[events.Sample] = deque()  # samples that are not learned yet
+        self._queue: deque[events.Sample | events.Moment] = deque()  # what is not learned yet
+        self._newest: events.Moment | None = None  # to forecast from when the step has ended
         self._message: Any = None  # of the step that is under way; None between steps
         self._step = 0  # number of the last step, with or without a sample
         self._step_time = -np.inf  # when the last step began
@@ -119,7 +126,7 @@ class Protocol:
             self._start_time = now
         if isinstance(event, events.Received):
             self.edges.receive(event.peer, event.data, now)
-        elif isinstance(event, events.Sample):
+        elif isinstance(event, (events.Sample, events.Moment)):
             self._enqueue(event)
         elif isinstance(event, (events.PeerUp, events.PeerDown)):
             self.edges.set_connected(event.peer, isinstance(event, events.PeerUp), now)
@@ -152,6 +159,8 @@ class Protocol:
         arrays = self.learner.saved("state")
         if self.alone is not None:
             arrays |= self.alone.saved("alone")
+        for name, forecasts in zip(FORECASTS, self.forecasts, strict=False):
+            arrays |= forecasts.saved(name)
         header = {
             "model": dict(self.model.parts),
             "learned": self.learned,
@@ -197,7 +206,9 @@ class Protocol:
         if signed:
             self.learner.amend(signed)
 
-    def _enqueue(self, sample: events.Sample) -> None:
+    def _enqueue(self, sample: events.Sample | events.Moment) -> None:
+        if isinstance(sample, events.Moment) != bool(self.forecasts):
+            raise DataError(f"horizon must be set for moments alone, got {self.model.horizon}")
         last = self._queue[-1].number if self._queue else self.learned
         if sample.number != last + 1:
             raise DataError(f"sample must have number {last + 1}, got {sample.number}")
@@ -209,7 +220,7 @@ class Protocol:
             if self._message is not None and not (self._may_merge(now) and self._merge()):
                 return
             if self._queue and not self._is_gated(now):
-                self._learn(self._queue.popleft(), now)
+                self._begin(self._queue.popleft(), now)
             elif not self._follow(now):
                 return
 
@@ -219,6 +230,46 @@ class Protocol:
             return False
         is_complete = len(self.edges.opened) == len(self.edges.by_peer)
         return not is_complete and now - self._start_time < self.timing.start_timeout
+
+    def _begin(self, happened: events.Sample | events.Moment, now: float) -> None:
+        """Begin a step with a sample, or with the label of a moment."""
+        if isinstance(happened, events.Moment):
+            self._take(happened, now)
+        else:
+            self._learn(happened, now)
+
+    def _take(self, moment: events.Moment, now: float) -> None:
+        """Learn the label of now; forecast from the inputs of now when that step has ended."""
+        self.learned, self._newest = moment.number, moment
+        messages = []
+        for forecasts in self.forecasts:
+            due = forecasts.due(moment.tick)
+            if due is not None and forecasts.learner is self.learner:
+                naive = from_bits(due.naive)[0]
+                self.measures.judge_forecast(moment.y, float(due.y_hat[0]), naive)
+            elif due is not None:
+                self.measures.judge_alone(moment.y, float(due.y_hat[0]))
+            messages.append(forecasts.learn(due, moment))
+        if self.alone is not None and messages[1] is not None:
+            self.alone.merge(messages[1], ())
+        self.edges.effects.append(events.Predicted(moment.number, np.nan))
+        if messages[0] is None:
+            self._forecast()
+        else:
+            self._is_following = False
+            self._offer(messages[0], HASTE * MOST_HASTE if self._queue else 0, now)
+
+    def _forecast(self) -> None:
+        """Forecast from the newest inputs, once."""
+        moment, self._newest = self._newest, None
+        if moment is None:
+            return
+        made = [forecasts.make(moment) for forecasts in self.forecasts]
+        if made[0] is not None:
+            inputs = self.learner.inputs(moment.x)
+            gap = self.learner.neighbor_distance(inputs, made[0])
+            if gap is not None:
+                self.measures.gaps.add(gap)
 
     def _learn(self, sample: events.Sample, now: float) -> None:
         """Predict a sample, and begin a step with the one whose label is known now."""
@@ -293,6 +344,7 @@ class Protocol:
                 edge.fresh = None
             elif theirs is not None:
                 self._amend(Pair(own, theirs).gaps(fields), -1)
+        self._forecast()
         if self.learned - self._last_checkpoint < self.checkpoint_every:
             return True
         self._last_checkpoint = self.learned
@@ -311,3 +363,5 @@ class Protocol:
             self.learner.state = self.model.algorithm.leave(self.learner.state)
         if self.alone is not None and any(name.startswith("alone.") for name in arrays):
             self.alone.restore("alone", arrays)
+        for name, forecasts in zip(FORECASTS, self.forecasts, strict=False):
+            forecasts.restore(name, arrays)
