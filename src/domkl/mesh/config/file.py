@@ -13,7 +13,8 @@ from domkl.algorithms.base import Algorithm
 from domkl.algorithms.registry import find
 from domkl.core.losses import Loss, find_loss
 from domkl.errors import DataError, ParameterError
-from domkl.mesh.config.settings import Member, MeshConfig, checked
+from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.settings import BOTH, Member, MeshConfig, checked
 from domkl.mesh.config.text import as_text
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
@@ -24,7 +25,7 @@ __all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]
 _KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
           list: "a list", dict: "a table"}  # fmt: skip
 _TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "outside", "lags",
-        "inputs", "target", "model", "learners", "edges", "timing")  # fmt: skip
+        "inputs", "target", "model", "learners", "edges", "timing", "forecast")  # fmt: skip
 #: keys of the file that are fields of MeshConfig under the same name
 _PLAIN = {"name": str, "mode": str, "transport": str, "checkpoint_every": int, "queue": int,
           "outside": str, "lags": int}  # fmt: skip
@@ -66,9 +67,11 @@ def config_of(table: Mapping[str, Any]) -> MeshConfig:
         given["timing"] = _timing(_typed("timing", table["timing"], dict))
     if "inputs" in table:
         if "lags" in table:
-            raise ParameterError("inputs and lags exclude each other; drop one of them")
+            raise ParameterError(BOTH)
         rows = _typed("inputs", table["inputs"], list)
         given["inputs"] = tuple(_range(f"inputs[{k}]", row) for k, row in enumerate(rows))
+    if "forecast" in table:
+        given["forecast"] = _forecast(_typed("forecast", table["forecast"], dict))
     given |= _model(_typed("model", table.get("model", {}), dict))
     return MeshConfig(
         target=_range("target", table["target"]),
@@ -81,6 +84,26 @@ def config_of(table: Mapping[str, Any]) -> MeshConfig:
 def _timing(table: Mapping[str, Any]) -> Timing:
     _check_keys("timing.", table, Timing._fields)
     return Timing(**{key: _typed(f"timing.{key}", value, float) for key, value in table.items()})
+
+
+def _forecast(table: Mapping[str, Any]) -> Forecasting:
+    kinds = {each.name: each.type for each in fields(Forecasting)}
+    _check_keys("forecast.", table, kinds)
+    if "horizons" not in table:
+        raise ParameterError("forecast.horizons is missing")
+    given: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"forecast.{key}"
+        if kinds[key] is str:
+            given[key] = _typed(name, value, str)
+        else:
+            each = int if kinds[key] == tuple[int, ...] else str
+            row = [value] if isinstance(value, int) else _typed(name, value, list)
+            given[key] = tuple(
+                _typed(f"{name}, number {k},", v, each) for k, v in enumerate(row, 1)
+            )
+    made: Forecasting = checked("forecast", lambda given: Forecasting(**given), given)
+    return made
 
 
 def _range(key: str, row: Any) -> Range:

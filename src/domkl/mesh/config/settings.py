@@ -16,6 +16,7 @@ from domkl.core.kernels import Dictionary, Linear, gaussian_bank
 from domkl.core.losses import Logistic
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
+from domkl.mesh.config.forecasting import MOST, Forecasting, row_ranges
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.transports import registry
@@ -23,7 +24,7 @@ from domkl.mesh.transports.base import Address, check_name
 
 Mode = Literal["lockstep", "async"]
 MODES: tuple[Mode, ...] = ("lockstep", "async")
-MOST = 10_000  # of lags and frequencies: a typing error must not fill the memory
+BOTH = "inputs and lags exclude each other; drop one of them, or set forecast.lags to have both"
 PORT, HTTP_PORT = 21000, 22000  # below 32768: Linux uses ports above for outgoing connections
 WILDCARDS = ("0.0.0.0", "::", "*")
 
@@ -50,6 +51,9 @@ class MeshConfig:
     lags : int or None
         Of a time series: the inputs are this many last values of the target, newest first;
         ``inputs`` may then be left empty.
+    forecast : Forecasting, optional
+        Learners forecast the target: lags together with ``inputs``, and as many steps ahead as its
+        horizons say. ``lags`` must be None.
     kernels : "default" or bandwidths
         σ² of each Gaussian kernel, or the algorithm's own kernels.
     linear : bool
@@ -83,6 +87,7 @@ class MeshConfig:
     timing: Timing = Timing()
     checkpoint_every: int = 100
     queue: int = 10_000
+    forecast: Forecasting | None = None
 
     def __post_init__(self) -> None:
         if self.lags is not None and not self.inputs:
@@ -122,13 +127,25 @@ class MeshConfig:
             return (*gaussian_bank(self.kernels), *(Linear(),) * self.linear)
         return gaussian_bank([1.0]) if self.algorithm.single_kernel else self.algorithm.bank()
 
+    def models(self) -> tuple[Model, ...]:
+        """The agreed model of each horizon, or the one model; equal files give equal models."""
+        if self.forecast is None:
+            return (self._model(self.inputs, self.algorithm, 0),)
+        plan = self.forecast.plan(self.target, self.inputs)
+        algorithm, lag = self.algorithm, plan.newest_lag
+        if lag is not None and algorithm.parameters().get("newest_lag", lag) is None:
+            algorithm = algorithm.replaced(newest_lag=lag)
+        ranges = row_ranges(plan)
+        return tuple(self._model(ranges, algorithm, h) for h in self.forecast.horizons)
+
     def model(self) -> Model:
-        """The agreed model; equal files give equal models."""
-        features = RandomFeatures.draw(
-            self.bank(), len(self.inputs), self.n_frequencies, seed=self.seed
-        )
-        ranges = (self.inputs, self.target)
-        return Model(self.algorithm, features, *ranges, self.dtype, self.outside, self.delay)
+        """The agreed model, of the first horizon if there are several."""
+        return self.models()[0]
+
+    def _model(self, inputs: tuple[Range, ...], algorithm: Algorithm, horizon: int) -> Model:
+        features = RandomFeatures.draw(self.bank(), len(inputs), self.n_frequencies, seed=self.seed)
+        rest = (self.dtype, self.outside, self.delay, horizon)
+        return Model(algorithm, features, inputs, self.target, *rest)
 
 
 def lag_ranges(target: Range, lags: int) -> tuple[Range, ...]:
@@ -160,10 +177,12 @@ def _check_running(config: MeshConfig) -> None:
 
 def _check_data(config: MeshConfig) -> None:
     checks.choice("outside", config.outside, ("clip", "refuse"))
-    if not config.inputs:
+    if config.forecast is not None:
+        _check_forecast(config)
+    elif not config.inputs:
         raise ParameterError("inputs must be at least one, got none; or set lags, for a series")
     if config.lags is not None and config.inputs != lag_ranges(config.target, config.lags):
-        raise ParameterError("inputs and lags exclude each other; drop one of them")
+        raise ParameterError(BOTH)
     for names in (config.target.name,), tuple(each.name for each in config.inputs):
         for name in names:
             if not name.strip() or not name.isprintable():
@@ -172,6 +191,13 @@ def _check_data(config: MeshConfig) -> None:
     for name in ranges:
         if ranges.count(name) > 1:
             raise ParameterError(f"inputs and target must have different names, got {name!r} twice")
+
+
+def _check_forecast(config: MeshConfig) -> None:
+    if config.lags is not None or config.delay:
+        raise ParameterError("forecast has lags and delays of its own; drop lags and model.delay")
+    assert config.forecast is not None
+    checked("forecast", lambda _: config.models(), None)
 
 
 def _check_learning(config: MeshConfig) -> None:

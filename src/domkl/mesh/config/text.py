@@ -23,8 +23,9 @@ _ROUTED = " or ".join(each.name for each in TRANSPORTS.values() if each.router)
 
 def as_text(config: MeshConfig) -> str:
     """A text that `read_config` reads as the same configuration."""
-    parts = (_head, _timing, _data, _model, _learners)
-    return "\n".join("\n".join(part(config)) + "\n" for part in parts)
+    parts = (_head, _timing, _data, _forecast, _model, _learners)
+    made = ("\n".join(part(config)) for part in parts)
+    return "\n".join(text + "\n" for text in made if text)
 
 
 def _head(config: MeshConfig) -> list[str]:
@@ -75,6 +76,28 @@ def _data(config: MeshConfig) -> list[str]:
     for each in () if config.lags is not None else config.inputs:
         lines += ["", "[[inputs]]", *_range(each)]
     return lines
+
+
+_FORECAST = {
+    "horizons": "steps ahead; a learner for each",
+    "step": "of the clock",
+    "lags": "of the target; 1 is the newest value",
+    "calendar": "inputs made from the time: hour, weekday, yearday",
+    "ahead": "inputs that are known ahead, such as a weather forecast",
+    "hold": "so long a missing value is the last known one",
+    "season": "of the naive forecast to compare with",
+}
+
+
+def _forecast(config: MeshConfig) -> list[str]:
+    if config.forecast is None:
+        return []
+    given = {key: getattr(config.forecast, key) for key in _FORECAST}
+    plain = {key: list(v) if isinstance(v, tuple) else v for key, v in given.items()}
+    return [
+        "[forecast]",
+        *(f"{key} = {_value(value)}  # {_FORECAST[key]}" for key, value in plain.items()),
+    ]
 
 
 def _range(each: Range) -> list[str]:
