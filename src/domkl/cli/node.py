@@ -10,6 +10,7 @@ from domkl.mesh.local.parent import end_with
 from domkl.mesh.transports.registry import missing_extra
 
 if TYPE_CHECKING:
+    from domkl.data.nodes import Form
     from domkl.mesh.node.serve import Options
 
 SUMMARY = "run one learner of a mesh as a process"
@@ -47,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         source, "--missing", None, "what to do with rows that have empty cells",
         default="error", choices=("error", "drop"),
     )  # fmt: skip
+    option(source, "--time", "COLUMN", "of --csv: column of the time, or year,month,day,hour")
+    option(source, "--nodes", "COLUMN", "of --csv: column that names the learner of a row")
     option(source, "--mqtt", "URL", "mqtt://user:password@host:port, or mqtts://")
     option(source, "--topic", "T", "topic of --mqtt")
     switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
@@ -80,7 +83,7 @@ def _check(args: argparse.Namespace) -> None:
     given = [name for name in ("stdin", "csv", "mqtt") if getattr(args, name)]
     if len(given) > 1:
         raise ParameterError(f"samples come from one of --stdin, --csv, --mqtt, got {given}")
-    for name in ("rate", "rows"):
+    for name in ("rate", "rows", "time", "nodes"):
         if getattr(args, name) is not None and args.csv is None:
             raise ParameterError(f"--{name} is for --csv")
     if args.rate is not None and not 0 <= args.rate < float("inf"):
@@ -104,10 +107,20 @@ def _options(args: argparse.Namespace) -> "Options":
         rate=args.rate or 0.0,
         rows=None if args.rows is None else parse_rows(args.rows),
         missing=args.missing,
+        form=form_of(args),
         topic=None if args.mqtt is None else _topic(args.mqtt, args.topic),
         until_end=args.until_end,
         accept_loss=args.accept_loss,
     )
+
+
+def form_of(args: argparse.Namespace) -> "Form | None":
+    """Where a file has its times and nodes, by the options --time and --nodes."""
+    from domkl.data.nodes import Form
+
+    if args.time is None:
+        return None
+    return Form(time=tuple(word.strip() for word in args.time.split(",")), nodes=args.nodes)
 
 
 def _topic(url: str, topic: str) -> Any:

@@ -10,7 +10,7 @@ The rules of this file
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,11 @@ import numpy as np
 from domkl import checks
 from domkl.errors import DataError
 from domkl.mesh.node.checkpoint import Checkpoints, Saved
+from domkl.mesh.node.moments import TickRows
 from domkl.mesh.node.recovery import Known, open_log
-from domkl.mesh.protocol.events import Sample
+from domkl.mesh.protocol.events import Event, Sample
 from domkl.storage import Parts
-from domkl.typing import Floats
+from domkl.typing import Array, Floats
 
 
 class Series:
@@ -85,6 +86,8 @@ class Backlog:
         Values of a sample in the log.
     lags : int or None
         Of a time series.
+    make_rows : callable, optional
+        Of a node that forecasts: makes its `TickRows`, given the arrays of a checkpoint.
     accept_loss : bool
         Go on if acknowledged samples are missing in the log, instead of an error.
 
@@ -95,7 +98,9 @@ class Backlog:
     state : Parts or None
         The protocol's state in the newest checkpoint.
     waiting : deque of Sample
-        Not yet given to the protocol.
+        Not yet given to the protocol; of a node that forecasts, numbers and values.
+    rows : TickRows or None
+        Of a node that forecasts.
     position : int
         Number in the log of the last sample that is learned, or that is only a lag.
     n_outside : int
@@ -105,7 +110,12 @@ class Backlog:
     """
 
     def __init__(
-        self, folder: Path, width: int, lags: int | None, accept_loss: bool = False
+        self,
+        folder: Path,
+        width: int,
+        lags: int | None,
+        accept_loss: bool = False,
+        make_rows: Callable[[Mapping[str, Array]], TickRows] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.checkpoints = Checkpoints(folder)
@@ -114,7 +124,7 @@ class Backlog:
         accepted, is_damaged = saved.counts.get("accepted", 0), bool(self.checkpoints.damaged)
         known = Known(saved.position, accepted, found is not None, is_damaged)
         self.log, self.position, n_lost = open_log(folder, width, known, accept_loss)
-        self.waiting: deque[Sample] = deque()
+        self.waiting: deque[Sample | tuple[int, Floats]] = deque()
         self._outside: deque[int] = deque()
         self._lags = lags or 0
         self.state = None if found is None else saved.state
@@ -122,6 +132,7 @@ class Backlog:
         self.n_lost = saved.counts.get("lost", 0) + n_lost
         self._n_forgotten = saved.counts.get("forgotten", 0) + self.position - saved.position
         self.series = Series(lags, self.position, saved.lags.tolist()) if lags else None
+        self.rows = None if make_rows is None else make_rows(saved.state.arrays)
         for name, row in saved.rows.items():
             self.log.rows[name] = max(row, self.log.rows.get(name, 0))
 
@@ -132,6 +143,10 @@ class Backlog:
 
     def add(self, number: int, scaled: Floats, n_outside: int) -> None:
         """Append the sample of the log with this number: its scaled inputs and label."""
+        if self.rows is not None:
+            self.waiting.append((number - self._n_forgotten, scaled))
+            self._outside.append(n_outside)
+            return
         y = float(scaled[-1])
         if self.series is None:
             self.waiting.append(Sample(number - self._n_forgotten, scaled[:-1], y))
@@ -147,8 +162,18 @@ class Backlog:
             self.waiting.append(Sample(number - self._lags - self._n_forgotten, x, y))
             self._outside.append(n_outside)
 
+    def next(self) -> tuple[Event, ...]:
+        """Take the next sample: what the protocol is told, or each of several ones."""
+        found = self.waiting.popleft()
+        if isinstance(found, Sample):
+            return (found,)
+        assert self.rows is not None
+        return self.rows.moments(*found)
+
     def learned(self, number: int) -> None:
         """Note that the protocol has learned its sample of this number."""
+        if self.rows is not None:
+            self.rows.learned(number)
         self.position = number + self._lags + self._n_forgotten
         self.n_outside += self._outside.popleft()
 
@@ -162,4 +187,6 @@ class Backlog:
             lags = self.series.before(self.position)
         counts = {"outside": self.n_outside, "accepted": self.log.last}
         counts |= {"lost": self.n_lost, "forgotten": self._n_forgotten} if self.n_lost else {}
+        if self.rows is not None:
+            state = Parts(state.header, {**state.arrays, **self.rows.saved()})
         return Saved(self.position, state, lags, dict(self.log.rows), counts)

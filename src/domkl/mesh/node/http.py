@@ -38,8 +38,10 @@ from domkl.mesh.node.intake import (
     QueueFullError,
     explained,
 )
-from domkl.mesh.node.node import Node
+from domkl.mesh.node.moments import words
+from domkl.mesh.node.node import Forecast, Node, TooFewError
 from domkl.mesh.node.telemetry import registry_of, state_of
+from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.node.wal import DiskFullError
 from domkl.mesh.transports.base import Address, bind
 
@@ -192,6 +194,13 @@ class Predicted(BaseModel):
     n_outside: int = Field(description="inputs that were clipped to their range")
 
 
+class Forecasted(BaseModel):
+    """The forecasts now, nearest first, in the target's own units."""
+
+    forecasts: list[Forecast]
+    n_queued: int = Field(description="samples that are accepted and not yet in the forecasts")
+
+
 class Problem(BaseModel):
     """Why something was refused."""
 
@@ -200,10 +209,6 @@ class Problem(BaseModel):
 
 class NotReadyError(DomklError):
     """The node is starting or stopping."""
-
-
-class TooFewError(DomklError):
-    """There is not enough yet to predict from."""
 
 
 STATUS: dict[type[DomklError], int] = {
@@ -250,9 +255,13 @@ def _add_learning(app: FastAPI, node: Node) -> None:
         return found if isinstance(body, list) else found[0]
 
     @app.post("/predict", responses=ANSWERS)
-    async def predict(body: Inputs) -> Predicted:
-        """Predict for inputs; without x, the next value of a series."""
+    async def predict(body: Inputs) -> Predicted | Forecasted:
+        """Predict for inputs; without x, the next value of a series, or all horizons."""
         _check_ready(node)
+        if node.backlog.rows is not None:
+            return _forecasted(node, body)
+        if body.future:
+            raise DataError("future is for a mesh that forecasts; this one has no [forecast]")
         if body.x is None:
             x, n_outside = _next_inputs(node), 0
         else:
@@ -301,6 +310,25 @@ async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
         if k % AT_ONCE == 0:
             await asyncio.sleep(0)
     return found
+
+
+def _forecasted(node: Node, body: Inputs) -> Forecasted:
+    if body.x is not None:
+        node.format.inputs(body.x)  # which refuses them
+    rows = node.backlog.rows
+    future: dict[int, dict[str, float]] = {}
+    for each in body.future or ():
+        assert rows is not None
+        tick, known = rows.plan.clock.tick(round(milliseconds(each.time))), rows.known
+        if known is not None and tick <= known.tick:
+            raise DataError(
+                f"future must be after {words(rows.plan, known.tick)}, the newest value,"
+                f" got {words(rows.plan, tick)}"
+            )
+        future[tick] = dict(each.x)
+    if node.is_blank:
+        raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
+    return Forecasted(forecasts=node.forecast(future), n_queued=node.backlog.n_waiting)
 
 
 def _next_inputs(node: Node) -> Any:

@@ -7,7 +7,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -20,10 +20,19 @@ from domkl.typing import Floats
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 # Stop at the first wrong value: to report all of them would hold up the node and its neighbors.
-Values = Annotated[list[Number], Field(fail_fast=True)] | dict[str, Number]
+Values = Annotated[list[Number | None], Field(fail_fast=True)] | dict[str, Number | None]
 ID = r"^[!-~]{1,200}$"
 MAX_BYTES = 2**20  # of a request's body, a line or a message
 MAX_SAMPLES = 10_000  # of a list
+
+
+class Future(BaseModel):
+    """Inputs that are known ahead, at a time to come."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    time: str | Number
+    x: dict[str, Number]
 
 
 class Inputs(BaseModel):
@@ -32,13 +41,22 @@ class Inputs(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     x: Values | None = Field(None, description="in the order of mesh.toml, or by name")
+    future: list[Future] | None = Field(
+        None, max_length=MAX_SAMPLES, description="of a mesh that forecasts: inputs known ahead"
+    )
 
 
-class Given(Inputs):
+class Given(BaseModel):
     """A sample: x and y, or the next value of a series."""
 
+    model_config = ConfigDict(extra="forbid")
+
+    x: Values | None = Field(None, description="in the order of mesh.toml, or by name")
     y: Number | None = Field(None, description="the label, in its own units; null if missing")
     value: Number | None = Field(None, description="the next value of a time series")
+    time: str | Number | None = Field(
+        None, description="of a mesh that forecasts: ISO 8601, or seconds since 1970; default now"
+    )
     id: str | None = Field(
         None, pattern=ID, description="the client's: a sample that is sent again is learned once"
     )
@@ -48,7 +66,8 @@ class Given(Inputs):
 Batch = Annotated[list[Given], Field(max_length=MAX_SAMPLES, fail_fast=True)]
 _ONE_OR_MORE: TypeAdapter[Given | list[Given]] = TypeAdapter(Given | Batch)
 #: names that pydantic gives to the ways to read a body, of no use to a client
-BRANCHES = ("body", "Given", "list[Given]", "list[float]", "dict[str,float]")
+BRANCHES = ("body", "Given", "list[Given]", "list[nullable[float]]", "dict[str,nullable[float]]",
+            "float", "str")  # fmt: skip
 
 
 def parse(text: bytes | str) -> list[Given]:
@@ -124,7 +143,17 @@ class SampleFormat:
 
     def inputs(self, x: Values) -> Scaled:
         """Check and scale inputs to predict for."""
-        return self._scaled(_ordered(x, self.model.inputs), slice(-1))
+        return self._scaled(ordered(x, self.model.inputs), slice(-1))
+
+    def clipping(self) -> "SampleFormat":
+        """The same format for samples that were accepted, whatever their values."""
+        return SampleFormat(replace(self.model, outside="clip"), self.lags)
+
+    def follow(self, items: Sequence[Prepared]) -> None:
+        """Take note of new samples; their order says nothing here."""
+
+    def settle(self, items: Sequence[Prepared]) -> None:
+        """Take note that samples are on disk."""
 
     def _scaled(self, values: Floats, part: slice) -> Scaled:
         low, high = self._low[part], self._high[part]
@@ -140,6 +169,8 @@ class SampleFormat:
         return Scaled((inside - low) / (high - low), int(np.count_nonzero(is_outside)))
 
     def _values(self, given: Given) -> Floats:
+        if given.time is not None:
+            raise DataError("time is for a mesh that forecasts; this one has no [forecast]")
         if self.lags:
             if given.value is None or given.x is not None or given.y is not None:
                 raise DataError("sample of a series must have value, and neither x nor y")
@@ -147,20 +178,56 @@ class SampleFormat:
         if given.value is not None or given.x is None or "y" not in given.model_fields_set:
             raise DataError("sample must have x and y, and no value: the mesh has no lags")
         y = np.nan if given.y is None else given.y  # null: there is no label
-        return np.append(_ordered(given.x, self.model.inputs), y)
+        return np.append(ordered(given.x, self.model.inputs), y)
 
 
-def _ordered(x: Values, ranges: Sequence[Range]) -> Floats:
+class Format(Protocol):
+    """What a sample of a mesh looks like."""
+
+    model: Model
+
+    @property
+    def names(self) -> list[str]:
+        """The names of a sample's values in the log."""
+
+    def sample(self, given: Given) -> Prepared:
+        """Check a client's sample."""
+
+    def prepared(self, entry: Entry) -> Prepared:
+        """Check a sample of the log, or a row of a file."""
+
+    def inputs(self, x: Values) -> Scaled:
+        """Check and scale inputs to predict for."""
+
+    def clipping(self) -> "Format":
+        """The same format for samples that were accepted, whatever their values."""
+
+    def follow(self, items: Sequence[Prepared]) -> None:
+        """Take note of new samples before they are written; OrderError if they cannot follow."""
+
+    def settle(self, items: Sequence[Prepared]) -> None:
+        """Take note that samples are on disk; none: that those taken note of could not be."""
+
+
+def ordered(x: Values, ranges: Sequence[Range], may_lack: bool = False) -> Floats:
+    """Inputs in the order of their ranges; where they may be missing, NaN stands for None."""
+    names = [each.name for each in ranges]
     if isinstance(x, Mapping):
-        names = [each.name for each in ranges]
-        wrong = [name for name in (*names, *x) if (name in x) != (name in names)]
+        wrong = [name for name in x if name not in names]
+        wrong += [] if may_lack else [name for name in names if name not in x]
         if wrong:
             what = "lacks" if wrong[0] in names else "has no place for"
-            raise DataError(f"sample {what} {wrong[0]!r}; inputs are {', '.join(names)}")
-        x = [x[name] for name in names]
+            raise DataError(f"sample {what} {wrong[0]!r}; inputs are {', '.join(names) or 'none'}")
+        x = [x.get(name) for name in names]
     if len(x) != len(ranges):
         raise DataError(f"sample must have {len(ranges)} inputs, got {len(x)}")
-    return np.array(x, dtype=np.float64)
+    if None in x and not may_lack:
+        raise DataError(f"input {names[x.index(None)]!r} must be a number, got null")
+    return np.array([np.nan if value is None else value for value in x], dtype=np.float64)
+
+
+class OrderError(DataError):
+    """A sample is not after those before it: nothing was accepted."""
 
 
 class QueueFullError(MeshError):
@@ -170,6 +237,7 @@ class QueueFullError(MeshError):
 INVALID = "invalid"  # why a sample was rejected; the other reasons:
 REASONS: dict[type[Exception], str] = {
     QueueFullError: "queue full",
+    OrderError: "out of order",
     DiskFullError: "disk full",
     BusyError: "no descriptors",
 }
@@ -197,7 +265,7 @@ class Intake:
     Parameters
     ----------
     backlog : Backlog
-    sample_format : SampleFormat
+    sample_format : Format
     capacity : int
         Samples that may wait to be learned.
     on_accepted : callable
@@ -216,7 +284,7 @@ class Intake:
     def __init__(
         self,
         backlog: Backlog,
-        sample_format: SampleFormat,
+        sample_format: Format,
         capacity: int,
         on_accepted: Callable[[], None],
         on_failure: Callable[[Exception], None],
@@ -251,11 +319,11 @@ class Intake:
     def _resume(self) -> None:
         """Append what the log has after the checkpoint."""
         # What was accepted is learned, even if the mesh file refuses such values by now.
-        clipping = replace(self.format.model, outside="clip")
-        clipped = SampleFormat(clipping, self.format.lags)
+        clipped = self.format.clipping()
         for number, values in self._log.after(self._backlog.position):
-            _, scaled, n_outside = clipped.prepared(Entry(values))
-            self._backlog.add(number, scaled, n_outside)
+            item = clipped.prepared(Entry(values))
+            self.format.settle([item])
+            self._backlog.add(number, item.scaled, item.n_outside)
 
     def _sort(self, items: Sequence[Prepared]) -> list[int | _Pending]:
         """Hand new samples to the writer; give the number of each sample, or what it will be."""
@@ -274,6 +342,7 @@ class Intake:
             found.append(known)
         if new:
             self._check_room(len(new))
+            self.format.follow(new)
             self._coming |= fresh
             self._enqueue(_Group(new, first))
         self.n_repeated += len(items) - len(new)
@@ -303,8 +372,11 @@ class Intake:
                 first = await loop.run_in_executor(None, self._log.append, entries)
                 for number, item in enumerate(items, first):
                     self._backlog.add(number, item.scaled, item.n_outside)
+                self.format.settle(items)
                 self._on_accepted()
             except Exception as error:  # all requests that wait must be told
+                if not self._waiting:
+                    self.format.settle(())
                 for group in groups:
                     group.first.set_exception(error)
             else:

@@ -17,22 +17,26 @@ import gc
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from domkl.errors import DataError, DomklError, MeshError
+from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.node.backlog import Backlog
 from domkl.mesh.node.checkpoint import Saver, next_epoch
 from domkl.mesh.node.folder import NodeFolder
-from domkl.mesh.node.intake import Intake, SampleFormat
+from domkl.mesh.node.intake import Format, Intake, SampleFormat
 from domkl.mesh.node.log import CertificateWatch, Throttle, event
+from domkl.mesh.node.moments import TickRows, words
+from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.transports.base import Transport
 from domkl.storage import Parts
-from domkl.typing import Floats
+from domkl.typing import Array, Floats
 
 TICK = 0.05  # seconds
 SLICE = 0.002  # seconds of events, and of learning, before frames and requests have their turn
@@ -60,8 +64,8 @@ class Node:
 
     Attributes
     ----------
-    protocol : Protocol or None
-        None until `start` has compiled what it needs.
+    protocols : tuple of Protocol
+        One, or one for each horizon; none until `start` has compiled what they need.
     refused : Counter
         Strangers and bad certificates that the transport has refused, by reason.
     """
@@ -77,12 +81,16 @@ class Node:
     ) -> None:
         self.folder, self.transport = folder, transport
         config = folder.config
-        self.format = SampleFormat(config.model(), config.lags)
-        self.backlog = Backlog(folder.data, len(self.format.names), config.lags, accept_loss)
+        self.models = config.models()
+        self.format = format_of(config, self.models[0])
+        rows = None if config.forecast is None else _rows_of(config)
+        width = len(self.format.names)
+        self.backlog = Backlog(folder.data, width, config.lags, accept_loss, rows)
         self.intake = Intake(self.backlog, self.format, config.queue, self._wake, self._fail)
         checkpoints, log = self.backlog.checkpoints, self.backlog.log
         self.saver = Saver(checkpoints, log, self.backlog.position, self._alarm)
-        self.protocol: Protocol | None = None
+        self.protocols: tuple[Protocol, ...] = ()
+        self._n_learned = 0  # samples that all protocols have learned
         self.certificate = CertificateWatch(folder.certificate)
         self.refused: Counter[str] = Counter()
         self._clock, self._throttle = clock, Throttle(clock)
@@ -96,6 +104,16 @@ class Node:
         self._started = clock()
 
     @property
+    def protocol(self) -> Protocol | None:
+        """The first protocol; None until `start` has compiled what it needs."""
+        return self.protocols[0] if self.protocols else None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a step is under way."""
+        return any(each.is_waiting for each in self.protocols)
+
+    @property
     def is_ready(self) -> bool:
         """Whether the node learns and predicts."""
         return self._is_started and not self._stop.is_set()
@@ -103,8 +121,7 @@ class Node:
     @property
     def is_idle(self) -> bool:
         """Whether all accepted samples are learned."""
-        protocol = self.protocol
-        is_done = protocol is not None and not protocol.n_queued and not protocol.is_waiting
+        is_done = bool(self.protocols) and not self._n_queued() and not self.is_waiting
         return is_done and not self.backlog.waiting
 
     async def start(self) -> None:
@@ -113,23 +130,27 @@ class Node:
         for path in backlog.checkpoints.damaged:
             after = f"going on from sample {backlog.position}, and learning the rest of the journal"
             self._alarm("checkpoint", "", f"{path} is damaged or not finite; {after}")
-        await asyncio.to_thread(warm_up, self.format.model)
+        await asyncio.to_thread(warm_up, self.models[-1])
         gc.collect()
         gc.freeze()  # the compiler's objects stay; to scan them again costs milliseconds
         epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)
-        self.protocol = Protocol(
-            folder.name,
-            self.format.model,
-            tuple(folder.neighbors),
-            mode=config.mode,
-            timing=config.timing,
-            incarnation=epoch,
-            checkpoint_every=config.checkpoint_every,
-            snapshot=backlog.state,
+        snapshots = split(backlog.state, len(self.models))
+        self.protocols = tuple(
+            Protocol(
+                folder.name,
+                model,
+                tuple(folder.neighbors),
+                mode=config.mode,
+                timing=config.timing,
+                incarnation=epoch,
+                checkpoint_every=config.checkpoint_every,
+                snapshot=snapshot,
+            )
+            for model, snapshot in zip(self.models, snapshots, strict=True)
         )
-        backlog.state = None
+        self._n_learned, backlog.state = min(each.learned for each in self.protocols), None
         if self.transport is not None:
-            self.transport.limit_frames(self.protocol.max_frame)
+            self.transport.limit_frames(1 + max(each.max_frame for each in self.protocols))
             await self._start(self.transport)
         self._is_started, self._started = True, self._clock()
         self._ticker = asyncio.create_task(self._tick())
@@ -153,8 +174,9 @@ class Node:
             self._ticker.cancel()
             await asyncio.gather(self._ticker, return_exceptions=True)
         await self.intake.close()
-        if self.protocol is not None and self._failure is None:
-            self._carry_out(self.protocol.leave())
+        if self.protocols and self._failure is None:
+            for channel, protocol in enumerate(self.protocols):
+                self._carry_out(protocol.leave(), channel)
             await self.saver.wait()
             self.saver.begin(self.backlog.saved(self.state_parts()))
         await self.saver.wait()
@@ -177,11 +199,35 @@ class Node:
         y_hat = model.target_of(self.protocol.predict(x))
         return y_hat, None if deviation is None else deviation * width
 
+    def forecast(self, future: Mapping[int, Mapping[str, float]]) -> list["Forecast"]:
+        """Forecast from the newest values, for all horizons, in the target's units.
+
+        ``future`` has inputs that are known ahead, by the tick of the label.
+        """
+        rows = self.backlog.rows
+        known = None if rows is None else rows.known
+        if rows is None or known is None:
+            raise TooFewError("there is no value yet to forecast from: learn first")
+        target, made = self.format.model.target, []
+        for protocol in self.protocols:
+            h = protocol.model.horizon
+            x = rows.row(h, future.get(known.tick + h, {}))
+            if np.isnan(x).any():
+                lost = [name for name, v in zip(rows.plan.names, x, strict=True) if np.isnan(v)]
+                raise TooFewError(f"{lost[0]} is not known: there are not enough values yet")
+            y_hat, deviation = protocol.predict(x), protocol.deviation(x)
+            width = target.high - target.low
+            spread = None if deviation is None else deviation * width
+            time_of = words(rows.plan, known.tick + h)
+            made.append(Forecast(h, time_of, protocol.model.target_of(y_hat), spread))
+        return made
+
     async def reload(self) -> None:
         """Read neighbors and certificates again; other changes of the model are refused."""
         try:
             folder = self.folder.read_again()
-            difference = folder.config.model().difference(self.format.model.parts)
+            models = zip(folder.config.models(), self.models, strict=False)
+            difference = "".join(theirs.difference(ours.parts) for theirs, ours in models)
             if difference or folder.name != self.folder.name:
                 raise DataError(f"the model of a running mesh cannot change; {difference}")
             if self.transport is not None:
@@ -204,8 +250,7 @@ class Node:
 
     def state_parts(self) -> Parts:
         """The protocol's state, as a checkpoint would hold it now."""
-        assert self.protocol is not None
-        return self.protocol.snapshot()
+        return joined([each.snapshot() for each in self.protocols])
 
     async def _start(self, transport: Transport) -> None:
         try:
@@ -256,34 +301,56 @@ class Node:
         elif self._is_hungry():
             end = time.perf_counter() + SLICE
             while self._can_feed() and time.perf_counter() < end:
-                self._handle(self.backlog.waiting.popleft())
+                self._feed(self.backlog.next())
             if self._is_hungry():
                 self._wake()
 
     def _can_feed(self) -> bool:
-        protocol = self.protocol
-        has_room = protocol is not None and protocol.n_queued < AHEAD
-        return has_room and bool(self.backlog.waiting) and not self._stop.is_set()
+        has_room = bool(self.protocols) and self._n_queued() < AHEAD
+        is_free = has_room and bool(self.backlog.waiting) and not self._stop.is_set()
+        # several protocols are rarely between two steps at the same time: let them get there
+        return is_free and not (len(self.protocols) > 1 and self._is_time_to_save())
 
     def _is_hungry(self) -> bool:
-        protocol = self.protocol
-        return protocol is not None and protocol.n_queued <= AHEAD // 2 and self._can_feed()
+        return self._n_queued() <= AHEAD // 2 and self._can_feed()
+
+    def _n_queued(self) -> int:
+        return max((each.n_queued for each in self.protocols), default=0)
+
+    def _feed(self, told: Sequence[events.Event]) -> None:
+        """Give each protocol its part of the next sample, unless its checkpoint has it."""
+        for channel, (protocol, each) in enumerate(zip(self.protocols, told, strict=True)):
+            is_new = not isinstance(each, events.Moment) or each.number > protocol.learned
+            if is_new:
+                self._tell(channel, each)
 
     def _handle(self, happened: events.Event) -> None:
-        """Give the protocol an event, and carry out its effects."""
-        assert self.protocol is not None
+        """Give an event to the protocol that it is for, or to all."""
+        if isinstance(happened, events.Received) and len(self.protocols) > 1:
+            channel = happened.data[0] if happened.data else len(self.protocols)
+            if channel < len(self.protocols):
+                self._tell(channel, happened._replace(data=happened.data[1:]))
+            else:
+                self._alarm("refused", happened.peer, "a frame for a horizon that there is not")
+            return
+        for channel in range(len(self.protocols)):
+            self._tell(channel, happened)
+
+    def _tell(self, channel: int, happened: events.Event) -> None:
+        """Give a protocol an event, and carry out its effects."""
         try:
-            self._carry_out(self.protocol.handle(happened, self._clock()))
+            self._carry_out(self.protocols[channel].handle(happened, self._clock()), channel)
         except Exception as error:
             self._fail(error)
 
-    def _carry_out(self, effects: Sequence[events.Effect]) -> None:
+    def _carry_out(self, effects: Sequence[events.Effect], channel: int = 0) -> None:
         for effect in effects:
             if isinstance(effect, events.Send):
                 if self.transport is not None:
-                    self.transport.send(effect.peer, effect.data)
+                    tag = bytes([channel]) if len(self.protocols) > 1 else b""
+                    self.transport.send(effect.peer, tag + effect.data)
             elif isinstance(effect, events.Predicted):
-                self.backlog.learned(effect.number)
+                self._note_learned()
             elif isinstance(effect, events.Checkpoint):
                 self._is_save_due = True
                 self._save()
@@ -292,10 +359,17 @@ class Node:
             else:
                 self._alarm(effect.kind, effect.peer, effect.text)
 
+    def _note_learned(self) -> None:
+        """Tell the backlog which samples all protocols have learned."""
+        n_learned = min(each.learned for each in self.protocols)
+        for number in range(self._n_learned + 1, n_learned + 1):
+            self.backlog.learned(number)
+        self._n_learned = max(self._n_learned, n_learned)
+
     def _save(self) -> None:
         """Begin a checkpoint, if it is time for one and the protocol is between two steps."""
         is_free = not self._stop.is_set() and not self.saver.is_busy
-        if is_free and self._is_time_to_save() and self.protocol and not self.protocol.is_waiting:
+        if is_free and self._is_time_to_save() and self.protocols and not self.is_waiting:
             self._is_save_due, self._saved = False, self._clock()
             self.saver.begin(self.backlog.saved(self.state_parts()))
 
@@ -320,13 +394,69 @@ class Node:
         self._stop.set()
 
 
+class TooFewError(DomklError):
+    """There is not enough yet to predict from."""
+
+
+class Forecast(NamedTuple):
+    """A forecast of one horizon, in the target's units."""
+
+    horizon: int
+    time: str  # of the label, UTC
+    prediction: float
+    deviation: float | None
+
+
+def format_of(config: MeshConfig, model: Model) -> Format:
+    """What a sample of this mesh looks like."""
+    if config.forecast is None:
+        return SampleFormat(model, config.lags)
+    return TickFormat(model, config.forecast, config.inputs)
+
+
+def _rows_of(config: MeshConfig) -> Callable[[Mapping[str, Array]], TickRows]:
+    forecast = config.forecast
+    assert forecast is not None
+    plan = forecast.plan(config.target, config.inputs)
+    return lambda arrays: TickRows(plan, forecast.n_season, arrays)
+
+
+def joined(parts: Sequence[Parts]) -> Parts:
+    """The states of several protocols as one; that of a single one as it is."""
+    if len(parts) == 1:
+        return parts[0]
+    learned = min(each.header["learned"] for each in parts)
+    arrays = {f"{k}/{name}": v for k, each in enumerate(parts) for name, v in each.arrays.items()}
+    return Parts({"learned": learned, "several": [each.header for each in parts]}, arrays)
+
+
+def split(parts: Parts | None, n: int) -> list[Parts | None]:
+    """What `joined` was given, of n protocols."""
+    if parts is None or n == 1:
+        return [parts] * n
+    headers = parts.header.get("several", [])
+    if len(headers) != n:
+        raise DataError(f"checkpoint must be of {n} horizons, got {len(headers)}")
+    return [
+        Parts(header, {name.removeprefix(f"{k}/"): v for name, v in parts.arrays.items()
+                       if name.startswith(f"{k}/")})
+        for k, header in enumerate(headers)
+    ]  # fmt: skip
+
+
 def warm_up(model: Model) -> None:
     """Compile all that a node calls, or load it from the cache: two learners, two samples each."""
     pair = {name: Protocol(name, model, (peer,), incarnation=1) for name, peer in ("ab", "ba")}
     x = np.full(len(model.inputs), 0.5)
+    h, naive = model.horizon, (0.5, 0.5)
+    both: tuple[events.Event, events.Event] = (
+        (events.Moment(1, 0, 0.5, x, x, naive), events.Moment(2, h, 0.5, x, x, naive))
+        if h
+        else (events.Sample(1, x, 0.5), events.Sample(2, x, 0.5))
+    )
     rounds: list[tuple[float, events.Event]] = [
-        (0.0, events.Sample(1, x, 0.5)),
-        (0.1, events.Sample(2, x, 0.5)),
+        (0.0, both[0]),
+        (0.1, both[1]),
         (3.0, events.Tick()),  # late enough for a step without a sample
     ]
     under_way: deque[tuple[str, events.Event]] = deque()

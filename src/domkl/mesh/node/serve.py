@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from domkl.data.nodes import Form
 from domkl.errors import MeshError
 from domkl.mesh.node.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
@@ -33,6 +34,8 @@ class Options:
         Take samples from standard input.
     csv : Path, optional
         Replay the ``rows`` of this file, ``rate`` rows a second.
+    form : Form, optional
+        Of a node that forecasts: where the file has its times and nodes.
     topic : callable, optional
         Takes samples from another source until it is cancelled.
     until_end : bool
@@ -48,6 +51,7 @@ class Options:
     rate: float = 0.0
     rows: slice | None = None
     missing: str = "error"
+    form: Form | None = None
     topic: Callable[[Node], Awaitable[None]] | None = None
     until_end: bool = False
     accept_loss: bool = False
@@ -88,7 +92,8 @@ def _server(folder: NodeFolder, options: Options) -> HttpServer:
 async def _run(node: Node, server: HttpServer, options: Options) -> None:
     replay = None
     if options.csv is not None:
-        replay = Replay(options.csv, node.format, options.rows or slice(None), options.missing)
+        rows, name = options.rows or slice(None), node.folder.name
+        replay = Replay(options.csv, node.format, rows, options.missing, options.form, name)
     rules = rules_for(server.address, node.folder.path / TOKEN, options.with_token)
     await server.start(create_app(node, rules))
     event("http", address=str(server.address))

@@ -10,23 +10,26 @@ import logging
 import os
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from domkl.data.nodes import Form, NodeTable, read_nodes
 from domkl.data.tables import read_columns
 from domkl.errors import DataError
 from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
+    Format,
     Prepared,
     QueueFullError,
-    SampleFormat,
     parse,
 )
 from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
+from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.node.wal import BusyError, DiskFullError, Entry
 from domkl.typing import Floats
 
@@ -109,23 +112,32 @@ class Replay:
     Parameters
     ----------
     path : Path
-    sample_format : SampleFormat
+    sample_format : Format
         Its names are the columns.
     rows : slice
         Which rows; several nodes can share a file.
     missing : "error" or "drop"
         What to do with rows that have empty cells.
+    form : Form, optional
+        Of a node that forecasts: where the file has its times and nodes.
+    node : str, optional
+        Of a file with several nodes, this learner's; or a part of the file's name.
     """
 
     def __init__(
         self,
         path: Path,
-        sample_format: SampleFormat,
+        sample_format: Format,
         rows: slice = slice(None),
         missing: str = "error",
+        form: Form | None = None,
+        node: str | None = None,
     ) -> None:
         names = sample_format.names
-        values, n_dropped = read_columns(path, names, missing=missing)
+        if isinstance(sample_format, TickFormat):
+            values, n_dropped = _clocked(path, sample_format, form or Form(), node)
+        else:
+            values, n_dropped = read_columns(path, names, missing=missing)
         self.values: Floats = values[rows]
         if not len(self.values):
             raise DataError(f"rows of {path} must be at least one, got none of {len(values)}")
@@ -161,6 +173,27 @@ class Replay:
                 node.intake.rejected[INVALID] += 1
                 event("bad row", logging.WARNING, row=row + 1, text=str(error))
         return items
+
+
+def _clocked(
+    path: Path, sample_format: TickFormat, form: Form, node: str | None
+) -> tuple[Floats, int]:
+    """Times and values of this node's rows, on the mesh's clock; ticks without any are left out."""
+    plan = sample_format.plan
+    if not form.time:
+        raise DataError("time must be given for a mesh that forecasts: --time COLUMN")
+    place = Path(str(path).replace("{node}", node or ""))
+    form = replace(form, step=plan.clock.step)
+    table: NodeTable = read_nodes(place, plan.target, inputs=plan.columns[1:], form=form)
+    names = table.nodes
+    if len(names) > 1 and node not in names:
+        raise DataError(f"{path} must have rows of {node}, got {', '.join(map(str, names[:5]))}")
+    k = names.index(node) if len(names) > 1 and node is not None else 0
+    values = np.stack([table.column(name)[:, k] for name in plan.columns], axis=1)
+    is_known = ~np.isnan(values).all(axis=1)
+    times = np.array([table.clock.time(t) for t in range(len(values))], dtype=np.float64)
+    rows = np.column_stack([times, values])[is_known]
+    return rows, int((~is_known).sum())
 
 
 def parse_rows(text: str) -> slice:

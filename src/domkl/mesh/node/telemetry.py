@@ -46,6 +46,8 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
     }
     if protocol is not None:
         state |= _measures(node, protocol)
+        if config.forecast is not None:
+            state["horizons"] = _horizons(node)
         if with_digest:
             state["digest"] = digest(node.state_parts())
     return state
@@ -83,6 +85,20 @@ def _measures(node: Node, protocol: Protocol) -> dict[str, Any]:
         ],
         "neighbors": {name: dict(facts) for name, facts in _edges(node, protocol)},
     }
+
+
+def _horizons(node: Node) -> dict[str, dict[str, Any]]:
+    """The errors of each horizon, beside those of naive forecasts, in the target's units too."""
+    found = {}
+    for protocol in node.protocols:
+        measures, model = protocol.measures, protocol.model
+        scaled = {name: getattr(measures, name) for name in (*MEANS, "mse_seasonal")}
+        found[str(model.horizon)] = {
+            "n_scored": measures.n_learned,
+            **scaled,
+            "in_units": {k: None if v is None else model.error_of(v) for k, v in scaled.items()},
+        }
+    return found
 
 
 def _edges(node: Node, protocol: Protocol) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -137,6 +153,7 @@ class _NodeCollector(Collector):
                          node.certificate.expires.timestamp())  # fmt: skip
         if node.protocol is not None:
             yield from _of_measures(state)
+            yield from _of_horizons(state.get("horizons", {}))
             yield from _of_edges(state["neighbors"])
 
 
@@ -155,6 +172,25 @@ def _of_measures(state: dict[str, Any]) -> Iterator[Metric]:
     yield _counter("rounds_idle", "Steps without a sample.", state["n_idle"])
     rows = [((each["peer"], each["reason"]), each["n"]) for each in state["refused"]]
     yield _by("frames_refused", "Frames of neighbors that were refused.", ["peer", "reason"], rows)
+
+
+def _of_horizons(horizons: dict[str, dict[str, Any]]) -> Iterator[Metric]:
+    if not horizons:
+        return
+    scored = [((h,), facts["n_scored"]) for h, facts in horizons.items()]
+    yield _by("forecasts_scored", "Forecasts whose label has come.", ["horizon"], scored)
+    made = GaugeMetricFamily(
+        "domkl_forecast_mse",
+        "Mean squared error so far, in the target's units, by who forecasts.",
+        labels=["horizon", "by"],
+    )
+    words = {"mse": "learner", "mse_alone": "alone", "mse_last_value": "last value",
+             "mse_seasonal": "last season"}  # fmt: skip
+    for h, facts in horizons.items():
+        for name, who in words.items():
+            if facts["in_units"][name] is not None:
+                made.add_metric([h, who], facts["in_units"][name])
+    yield made
 
 
 def _of_edges(edges: dict[str, dict[str, Any]]) -> Iterator[Metric]:
