@@ -31,6 +31,8 @@ device: put it into the directory where domkl is started, or install it.
   domkl mesh init --names roof,yard,cellar --edges roof-yard,yard-cellar \\
       --hosts 10.0.0.1,10.0.0.2,10.0.0.3 --target power:0:500 \\
       --input wind:0:40 --input sun:0:1200 my-mesh
+  domkl mesh init --names roof,yard --target PM2.5:0:500 --input TEMP:-20:40 --calendar hour \\
+      --lags 1,2,3,24 --horizon 1,6,24 --step 1h my-mesh
 """
 _UP = """\
 Run all learners of a mesh on this machine, each as a process, and show a table of their state;
@@ -38,6 +40,9 @@ Ctrl-C ends them all. The output of a node is in DIR/<learner>/data/node.log.
 
   domkl mesh up my-mesh                              # samples come by HTTP
   domkl mesh up my-mesh --csv samples.csv --rate 10   # or from a file, dealt out row by row
+  domkl mesh up my-mesh --csv 'data/{node}.csv' --time when   # or each from its own, by time
+
+A series (lags in mesh.toml) in one file is cut into blocks, one for each learner.
 """
 _STATUS = """\
 Ask every learner for its state over HTTP. Exit code 0 if all are up, 4 if any is not.
@@ -127,11 +132,19 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data, with ranges in your own units")
     option(data, "--target", "NAME:LOW:HIGH", "value to predict", required=True)
     repeatable(data, "--input", "NAME:LOW:HIGH", "an input")
-    option(data, "--lags", "S", "for a time series: the inputs are its last S values", type=int)
+    lags = "for a time series: the inputs are its last S values; to forecast, also 1,2,3,24"
+    option(data, "--lags", "S", lags)
     option(
         data, "--outside", None, "what to do with a value outside its range",
         default="clip", choices=("clip", "refuse"),
     )  # fmt: skip
+    ahead = parser.add_argument_group("forecasts, of values with a time")
+    option(ahead, "--horizon", "H,...", "steps ahead; lags and inputs may then go together")
+    option(ahead, "--step", "D", "of the clock, such as 1h or 30min (default: 1h)")
+    option(ahead, "--calendar", "NAME,...", "inputs from the time: hour, weekday, yearday")
+    option(ahead, "--ahead", "NAME,...", "inputs that are known ahead, such as a weather forecast")
+    option(ahead, "--hold", "D", "so long a missing value is the last one (default: 24h)")
+    option(ahead, "--season", "D", "of the naive forecast to compare with (default: 24h)")
     model = parser.add_argument_group("model")
     own = f"{', '.join(MESHABLE)}, or your own as module:Name"
     option(model, "--algorithm", "NAME", own, default="domkrls")
@@ -161,8 +174,10 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 def _add_up(parser: argparse.ArgumentParser) -> None:
     option(parser, "--only", "A,B,...", "run these learners only (default: all)")
     switch(parser, "--restart", "start nodes again that have ended")
-    files = "samples, dealt out row by row; or 'samples/{name}.csv' for one file per learner"
+    files = "samples, dealt out row by row; or 'samples/{node}.csv' for one file per learner"
     option(parser, "--csv", "FILE", files)
+    option(parser, "--time", "COLUMN", "of --csv, to forecast: the time, or year,month,day,hour")
+    option(parser, "--nodes", "COLUMN", "of --csv, to forecast: the learner of a row")
     option(parser, "--rate", "R", "samples a second of --csv", type=float)
     switch(parser, "--json", "at the end, print one JSON object")
 

@@ -133,10 +133,36 @@ def _table(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
     if args.input:
         table["inputs"] = [_range("--input", text) for text in args.input]
-    for key in ("lags", "router"):
+    if args.router is not None:
+        table["router"] = args.router
+    if args.horizon is not None:
+        table["forecast"] = _forecast(args)
+    elif args.lags is not None:
+        table["lags"] = _whole("--lags", args.lags)
+    return table
+
+
+def _forecast(args: argparse.Namespace) -> dict[str, Any]:
+    """The table [forecast] of a mesh file."""
+    horizons = [_whole("--horizon", word) for word in _words(args.horizon)]
+    table: dict[str, Any] = {"horizons": horizons}
+    if args.lags is not None:
+        found = [_whole("--lags", word) for word in _words(args.lags)]
+        table["lags"] = list(range(1, found[0] + 1)) if len(found) == 1 else found
+    for key in ("calendar", "ahead"):
+        if getattr(args, key) is not None:
+            table[key] = _words(getattr(args, key))
+    for key in ("step", "hold", "season"):
         if getattr(args, key) is not None:
             table[key] = getattr(args, key)
     return table
+
+
+def _whole(option: str, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise ParameterError(f"{option} must be a whole number, got {word!r}") from None
 
 
 def _names(args: argparse.Namespace) -> list[str]:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from domkl.cli.progress import note_after
+from domkl.data.tables import read_columns
 from domkl.errors import DomklError, MeshError, ParameterError
+from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.local.launcher import Ended, Launcher, Options
 from domkl.mesh.local.status import Row, as_table, ask_all, rows_of
@@ -101,18 +103,44 @@ def _options(args: argparse.Namespace) -> Options:
         raise ParameterError("--rate is for --csv")
     if args.csv is None:
         return lambda name: ()
-    names = read_mesh(args.folder).names
-    rate = [] if args.rate is None else ["--rate", str(args.rate)]
-    is_shared = "{name}" not in args.csv
+    config, given = read_mesh(args.folder), args.csv.replace("{name}", "{node}")
+    names, is_shared = config.names, "{node}" not in given
+    further = [] if args.rate is None else ["--rate", str(args.rate)]
+    for key in ("time", "nodes"):
+        if getattr(args, key) is not None:
+            further += [f"--{key}", getattr(args, key)]
+    _check_forecast(args, config, is_shared)
+    rows = _shares(config, Path(given)) if is_shared and config.forecast is None else {}
 
     def options(name: str) -> Sequence[str]:
         if is_shared and name not in names:  # it was added later: all rows are dealt out already
             return ()
-        path = Path(args.csv.replace("{name}", name)).absolute()
-        share = ["--rows", f"{names.index(name)}::{len(names)}"] if is_shared else []
-        return ["--csv", str(path), *rate, *share]
+        path = Path(given.replace("{node}", name)).absolute()
+        share = ["--rows", rows[name]] if name in rows else []
+        return ["--csv", str(path), *further, *share]
 
     return options
+
+
+def _check_forecast(args: argparse.Namespace, config: MeshConfig, is_shared: bool) -> None:
+    if config.forecast is None:
+        for key in ("time", "nodes"):
+            if getattr(args, key) is not None:
+                raise ParameterError(f"--{key} is for a mesh that forecasts; this one does not")
+    elif args.time is None:
+        raise ParameterError("--csv needs --time COLUMN in a mesh that forecasts")
+    elif is_shared and args.nodes is None:
+        raise ParameterError("--csv must be 'folder/{node}.csv', or --nodes COLUMN must be given")
+
+
+def _shares(config: MeshConfig, path: Path) -> dict[str, str]:
+    """The rows of each learner: dealt out in turn, those of a series in blocks."""
+    names = config.names
+    if config.lags is None:
+        return {name: f"{k}::{len(names)}" for k, name in enumerate(names)}
+    n_rows = len(read_columns(path, [config.target.name])[0])
+    cuts = [k * n_rows // len(names) for k in range(len(names) + 1)]
+    return {name: f"{cuts[k]}:{cuts[k + 1]}" for k, name in enumerate(names)}
 
 
 @contextmanager

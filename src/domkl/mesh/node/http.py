@@ -39,7 +39,7 @@ from domkl.mesh.node.intake import (
     explained,
 )
 from domkl.mesh.node.moments import words
-from domkl.mesh.node.node import Forecast, Node, TooFewError
+from domkl.mesh.node.node import Node, TooFewError
 from domkl.mesh.node.telemetry import registry_of, state_of
 from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.node.wal import DiskFullError
@@ -194,10 +194,19 @@ class Predicted(BaseModel):
     n_outside: int = Field(description="inputs that were clipped to their range")
 
 
-class Forecasted(BaseModel):
-    """The forecasts now, nearest first, in the target's own units."""
+class OneForecast(BaseModel):
+    """The forecast of one horizon, in the target's own units."""
 
-    forecasts: list[Forecast]
+    horizon: int = Field(description="steps ahead")
+    time: str = Field(description="of the value that is forecast, UTC")
+    prediction: float
+    deviation: float | None = Field(description="its standard deviation, if the algorithm has one")
+
+
+class Forecasted(BaseModel):
+    """The forecasts of all horizons, from the newest values."""
+
+    forecasts: list[OneForecast]
     n_queued: int = Field(description="samples that are accepted and not yet in the forecasts")
 
 
@@ -328,7 +337,8 @@ def _forecasted(node: Node, body: Inputs) -> Forecasted:
         future[tick] = dict(each.x)
     if node.is_blank:
         raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
-    return Forecasted(forecasts=node.forecast(future), n_queued=node.backlog.n_waiting)
+    made = [OneForecast(**each._asdict()) for each in node.forecast(future)]
+    return Forecasted(forecasts=made, n_queued=node.backlog.n_waiting)
 
 
 def _next_inputs(node: Node) -> Any:

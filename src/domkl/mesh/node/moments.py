@@ -6,7 +6,7 @@
 import datetime
 from collections import deque
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from domkl.mesh.protocol.forecasts import as_bits, from_bits
 from domkl.typing import Array, Floats
 
 ROWS = "rows."  # of the arrays in a checkpoint
+WHOLE = ("tick", "age")  # those of whole numbers; the others may hold NaN, and are saved as bits
 
 
 def words(plan: RowPlan, tick: int) -> str:
@@ -98,12 +99,13 @@ class TickRows:
         return {ROWS + name: values for name, values in found.items()}
 
     def _arrays(self) -> dict[str, Array]:
-        made = {name: as_bits(values) for name, values in self._maker.state().items()}
+        state = self._maker.state()
+        made = {name: v if name in WHOLE else as_bits(v) for name, v in state.items()}
         known = np.empty(0) if self.known is None else np.append(self.known.tick, self.known.X)
         return made | {"recent": as_bits(self._recent), "known": as_bits(known)}
 
     def _restore(self, stored: Mapping[str, Array]) -> None:
-        found = {name: from_bits(bits) for name, bits in stored.items()}
+        found: dict[str, Any] = {n: v if n in WHOLE else from_bits(v) for n, v in stored.items()}
         recent, known = found.pop("recent"), found.pop("known")
         if recent.shape != self._recent.shape:
             raise DataError("checkpoint must be of the same horizons and season")

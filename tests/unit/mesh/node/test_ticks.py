@@ -1,0 +1,217 @@
+"""Nodes that forecast: over HTTP, with gaps, killed and started again."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from mesh_http import served
+from mesh_node import Client, made, solo_config, until, wait_until
+
+import domkl
+from domkl.data.rows import rounds_of
+from domkl.mesh.config.file import Member, write_config
+from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.node.folder import open_folder
+from domkl.mesh.node.intake import Given
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.telemetry import state_of
+from domkl.mesh.node.ticks import milliseconds
+from domkl.mesh.protocol.model import Range
+from domkl.mesh.transports.base import Address
+from domkl.mesh.transports.memory import MemoryHub, MemoryTransport
+
+HORIZONS = (1, 3)
+N = 60
+
+
+def config(**changes):
+    given = {
+        "target": Range("load", 0.0, 100.0), "inputs": (Range("temp", -20.0, 40.0),),
+        "forecast": Forecasting(HORIZONS, lags=(1, 2, 4), calendar=("hour",), season="6h"),
+        "algorithm": domkl.DOMKRLS(), "kernels": (0.1, 1.0), "linear": True,
+    }  # fmt: skip
+    return solo_config(**given | changes)
+
+
+def at(k):
+    return f"2026-01-{1 + k // 24:02}T{k % 24:02}:00"
+
+
+def value(k):
+    return 50 + 20 * np.sin(k / 4) + (k * 7919 % 13)
+
+
+def body(k, **changes):
+    return {"time": at(k), "y": value(k), "x": {"temp": 10 + k % 24 / 2}, "id": f"s{k}"} | changes
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("node"), config()) as (_, address):
+        yield Client(address)
+
+
+def test_a_stream_is_forecast_and_scored_as_in_the_simulator(client):
+    assert client.ask("/predict", {})[0] == 409  # nothing is known yet
+    assert client.learn([body(k) for k in range(N)])[0] == 202
+    state = wait_until(lambda: (s := client.state())["n_queued"] == 0 and s)
+    forecasting, given = config().forecast, config()
+    plan = forecasting.plan(given.target, given.inputs)
+    plan = plan.__class__(**{**vars(plan), "clock": plan.clock._replace(start=int(
+        milliseconds(at(0))))})  # fmt: skip
+    table = np.array([[[value(k), 10 + k % 24 / 2]] for k in range(N)])
+    for model in given.models():
+        h = model.horizon
+        rounds = rounds_of(table, plan)[h]
+        run = domkl.simulate(
+            domkl.DOMKRLS(newest_lag=0), rounds.X, rounds.y, domkl.Graph.empty(1), model.features
+        )
+        found = state["horizons"][str(h)]
+        expected = np.mean((run.predictions - np.asarray(rounds.y)) ** 2)
+        assert found["mse"] == pytest.approx(expected, rel=1e-12)
+        assert found["n_scored"] == len(rounds.y)
+        naive = np.mean([(value(k) - value(k - h)) ** 2 for k in range(N - len(rounds.y), N)])
+        assert found["in_units"]["mse_last_value"] == pytest.approx(naive)
+        assert found["mse_seasonal"] is not None
+
+
+def test_all_horizons_are_answered_with_deviations_and_times(client):
+    status, found = client.ask("/predict", {})
+    assert status == 200
+    assert [each["horizon"] for each in found["forecasts"]] == list(HORIZONS)
+    assert [each["time"] for each in found["forecasts"]] == [
+        "2026-01-03T12:00:00", "2026-01-03T14:00:00"
+    ]  # fmt: skip
+    assert all(0 < each["deviation"] < 100 for each in found["forecasts"])
+    text = client.ask("/metrics")[1]
+    assert 'domkl_forecast_mse{by="last season",horizon="3"}' in text
+    assert 'domkl_forecasts_scored_total{horizon="1"}' in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (body(N - 1, id="late"), "time must be after 2026-01-03T11:00:00"),
+        (body(5, id="late"), "one for each step of 1h"),
+        (body(N, time="yesterday"), "time must be ISO 8601"),
+        (body(N, x={"wind": 1}), "has no place for 'wind'; inputs are temp"),
+        (body(N, value=3), "sample must have y or value, got both"),
+        ([body(N, id="a"), body(N, id="b")], "time must be after"),
+    ],
+)
+def test_wrong_samples_are_refused_and_nothing_is_lost(client, wrong, said):
+    before = client.state()["n_accepted"]
+    status, found = client.learn(wrong)
+    assert status == 422
+    assert said in found["detail"]
+    assert client.state()["n_accepted"] == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"x": [1]}, "x must not be given"),
+        ({"future": [{"time": at(N - 1), "x": {"temp": 3}}]}, "future must be after"),
+        ({"future": [{"time": at(N), "x": {"temp": 3}}]}, "future input must be one of"),
+    ],
+)
+def test_wrong_requests_for_forecasts(client, asked, said):
+    status, found = client.ask("/predict", asked)
+    assert (status, said in found["detail"]) == (422, True), found
+
+
+def run(folder, samples, **options):
+    """Give samples to a node of a folder, until they are learned; close it, or not."""
+
+    async def story():
+        node = made(folder, **options)
+        await node.start()
+        for each in samples:
+            await node.intake.accept([node.format.sample(Given(**each))])
+        await until(lambda: node.is_idle)
+        state = state_of(node, with_digest=True)
+        forecasts = node.forecast({})
+        await node.close()
+        return state, forecasts
+
+    return asyncio.run(story())
+
+
+def folder_of(parent, **changes):
+    path = parent / "solo"
+    path.mkdir(parents=True)
+    write_config(path / "mesh.toml", config(**changes))
+    return path
+
+
+def test_it_goes_on_where_it_was_with_gaps_and_missing_values(tmp_path):
+    """Times left out, labels and inputs missing; restarted in the middle: equal to the bit."""
+    samples = [body(k) for k in range(N) if k not in range(20, 27)]
+    samples[5] |= {"y": None}
+    samples[9] |= {"x": {}}
+    whole, restarted = folder_of(tmp_path / "a"), folder_of(tmp_path / "b")
+    expected = run(whole, samples)
+    run(restarted, samples[:30])
+    found = run(restarted, samples[30:])
+    assert found[1] == expected[1]
+    assert found[0]["digest"] == expected[0]["digest"]
+    assert found[0]["horizons"] == expected[0]["horizons"]
+    # of 53 values one is missing; rows begin at tick 3, and a gap of 7 costs labels and forecasts
+    scored = {h: each["n_scored"] for h, each in expected[0]["horizons"].items()}
+    known = {k for k in range(N) if k not in range(20, 27) and k != 5}
+    made_at = {k for k in range(3, N) if k not in range(20, 27)}
+    assert scored == {str(h): len({k for k in known if k - h in made_at}) for h in HORIZONS}
+
+
+def test_inputs_known_ahead(tmp_path):
+    forecasting = Forecasting((2,), lags=(1,), ahead=("temp",))
+    folder = folder_of(tmp_path / "a", forecast=forecasting)
+
+    async def story():
+        node = made(folder)
+        await node.start()
+        await node.intake.accept([node.format.sample(Given(**body(k))) for k in range(N)])
+        await until(lambda: node.is_idle)
+        tick = node.backlog.rows.known.tick
+        plain, warm = (
+            node.forecast(given)[0].prediction for given in ({}, {tick + 2: {"temp": 30.0}})
+        )
+        await node.close()
+        return plain, warm
+
+    plain, warm = asyncio.run(story())
+    assert plain != warm
+
+
+def test_several_horizons_are_exchanged_between_nodes(tmp_path):
+
+    names = ("north", "south")
+    members = tuple(
+        Member(n, Address("127.0.0.1", 21000 + k), Address("127.0.0.1", 22000 + k))
+        for k, n in enumerate(names)
+    )
+    init_mesh(tmp_path / "mesh", config(members=members, edges=(names,)))
+
+    async def story():
+        hub, nodes = MemoryHub(), []
+        for name in names:
+            folder = open_folder(tmp_path / "mesh" / name)
+            transport = MemoryTransport(hub, name, folder.neighbors)
+            nodes.append(Node(folder, transport, save_pause=0.0))
+        for node in nodes:
+            await node.start()
+        for k in range(20):
+            for node in nodes:
+                await node.intake.accept([node.format.sample(Given(**body(k)))])
+        await until(lambda: all(node.is_idle for node in nodes))
+        states = [state_of(node) for node in nodes]
+        exchanged = [[p.measures.edges[o].n_exchanged for p in n.protocols]
+                     for n, o in zip(nodes, names[::-1], strict=True)]  # fmt: skip
+        for node in nodes:
+            await node.close()
+        return states, exchanged
+
+    states, exchanged = asyncio.run(story())
+    assert all(n >= 14 for each in exchanged for n in each)
+    assert [each["horizons"]["3"]["n_scored"] for each in states] == [14, 14]
