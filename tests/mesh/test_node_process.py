@@ -14,9 +14,11 @@ import threading
 import urllib.error
 
 import pytest
-from mesh_node import Process, made, mesh_config, sample, solo_folder, until, wait_until
+from mesh_node import INPUTS, Process, made, mesh_config, sample, solo_folder, until, wait_until
 
+import domkl
 from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import state_of
 
@@ -246,6 +248,33 @@ def test_a_file_is_replayed_once_across_kills(tmp_path):
         state = again.client().state()
     assert state["n_learned"] == n
     assert state["digest"] == expected["digest"]
+
+
+def test_forecasts_resume_after_kills_and_each_is_scored_once(tmp_path):
+    """Three horizons, lags and an input, with gaps, from a file; killed in the middle."""
+    changes = {
+        "inputs": (INPUTS[0],), "algorithm": domkl.DOMKRLS(),
+        "forecast": Forecasting((1, 3, 6), lags=(1, 2), calendar=("hour",), season="12h"),
+    }  # fmt: skip
+    ks = [k for k in range(900) if k % 97 > 5]
+    path = tmp_path / "table.csv"
+    lines = [f"{3600 * k},{sample(k)['y']!r},{sample(k)['x'][0]!r}" for k in ks]
+    path.write_text("when,load,a\n" + "\n".join(lines) + "\n")
+    folder = solo_folder(tmp_path, **changes)
+    options = ("--csv", str(path), "--time", "when")
+    for n in (60, 150):
+        with Process(folder, *options, "--rate", "300") as node:
+            node.client().wait_learned(n)
+            node.kill()
+    with Process(folder, *options) as node:
+        node.wait_event("end of input")
+        state = wait_until(lambda: (s := node.client().state())["n_queued"] == 0 and s)
+        forecasts = node.client().ask("/predict", {})[1]["forecasts"]
+    samples = [{"time": 3600.0 * k, "y": sample(k)["y"], "x": sample(k)["x"][:1]} for k in ks]
+    expected = learned_here(solo_folder(tmp_path / "other", **changes), samples)
+    assert state["digest"] == expected["digest"]
+    assert state["horizons"] == expected["horizons"]
+    assert [each["horizon"] for each in forecasts] == [1, 3, 6]
 
 
 def test_a_taken_port_and_a_second_node_are_errors_with_code_4(tmp_path):

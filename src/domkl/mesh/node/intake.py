@@ -149,8 +149,12 @@ class SampleFormat:
         """The same format for samples that were accepted, whatever their values."""
         return SampleFormat(replace(self.model, outside="clip"), self.lags)
 
+    def can_follow(self, items: Sequence[Prepared]) -> bool:
+        """Whether new samples can come next; their order says nothing here."""
+        return True
+
     def follow(self, items: Sequence[Prepared]) -> None:
-        """Take note of new samples; their order says nothing here."""
+        """Take note of new samples."""
 
     def settle(self, items: Sequence[Prepared]) -> None:
         """Take note that samples are on disk."""
@@ -201,6 +205,9 @@ class Format(Protocol):
 
     def clipping(self) -> "Format":
         """The same format for samples that were accepted, whatever their values."""
+
+    def can_follow(self, items: Sequence[Prepared]) -> bool:
+        """Whether new samples can come next."""
 
     def follow(self, items: Sequence[Prepared]) -> None:
         """Take note of new samples before they are written; OrderError if they cannot follow."""

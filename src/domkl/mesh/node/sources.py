@@ -23,6 +23,7 @@ from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
     Format,
+    OrderError,
     Prepared,
     QueueFullError,
     parse,
@@ -45,8 +46,12 @@ async def accept(node: Node, items: Sequence[Prepared]) -> None:
     while rest:
         some = rest[: min(AT_ONCE, node.intake.capacity)]  # more would never find room
         try:
+            some = some if node.format.can_follow(some) else some[:1]
             await node.intake.accept(some)
             rest = rest[len(some) :]
+        except OrderError as error:
+            event("bad sample", logging.WARNING, text=str(error))
+            rest = rest[1:]
         except QueueFullError:
             await asyncio.sleep(PAUSE)
         except (DiskFullError, BusyError) as error:

@@ -8,6 +8,7 @@ import datetime
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -88,8 +89,14 @@ class TickFormat:
         made = replace(self.model, outside="clip")
         return TickFormat(made, self.forecasting, self._inputs, self.clock)
 
+    def can_follow(self, items: Sequence[Prepared]) -> bool:
+        """Whether new samples can come next: their ticks ascend."""
+        ticks = [self.tick_of(item.scaled) for item in items]
+        before = ticks[:1] if self._newest is None else [self._newest + 1]
+        return all(a < b for a, b in pairwise((before[0] - 1, *ticks))) if ticks else True
+
     def follow(self, items: Sequence[Prepared]) -> None:
-        """Take note of the ticks of new samples; DataError, and no note, unless they ascend."""
+        """Take note of the ticks of new samples; OrderError, and no note, unless they ascend."""
         newest = self._newest
         for item in items:
             tick = self.tick_of(item.scaled)

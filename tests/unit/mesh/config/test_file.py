@@ -349,3 +349,49 @@ def test_what_is_written_reads_back(tmp_path, config):
     path = tmp_path / "mesh.toml"
     write_config(path, config)
     assert read_config(path) == config
+
+
+FORECAST = {"horizons": [1, 6], "lags": [1, 2, 24], "calendar": ["hour"], "step": "30min"}
+
+
+def with_forecast(**changes):
+    table = {
+        "target": {"name": "load", "low": 0, "high": 100},
+        "inputs": [{"name": "temp", "low": -20, "high": 40}],
+        "learners": [{"name": "a", "address": "127.0.0.1:21000", "http": "127.0.0.1:22000"}],
+    }
+    return table | {"forecast": {k: v for k, v in (FORECAST | changes).items() if v is not None}}
+
+
+def test_forecasts_are_read_and_written(tmp_path):
+    made = config_of(with_forecast())
+    write_config(tmp_path / "mesh.toml", made)
+    assert read_config(tmp_path / "mesh.toml") == made
+    assert [each.horizon for each in made.models()] == [1, 6]
+    assert [each.name for each in made.model().inputs] == [
+        "load lag 1", "load lag 2", "load lag 24", "temp", "hour sine", "hour cosine"
+    ]  # fmt: skip
+    assert len({each.fingerprint for each in made.models()}) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"horizons": None}, "forecast.horizons is missing"),
+        ({"horizons": [0]}, "forecast: horizons must be an integer >= 1, got 0"),
+        ({"horizons": ["a"]}, "forecast.horizons, number 1, must be an integer"),
+        ({"step": "1 fortnight"}, "forecast: a duration must be a number with"),
+        ({"calendar": ["month"]}, "forecast: calendar must be one of hour, weekday, yearday"),
+        ({"ahead": ["wind"]}, "forecast: ahead must name inputs, temp, got 'wind'"),
+        ({"season": "10min"}, "forecast: season must be at least one step of 30min"),
+        ({"lag": 3}, "forecast.lag is no key of a mesh file; did you mean lags"),
+    ],
+)
+def test_wrong_forecasts_say_why(changes, said):
+    with pytest.raises(ParameterError, match=said):
+        config_of(with_forecast(**changes))
+
+
+def test_forecasts_have_lags_of_their_own():
+    with pytest.raises(ParameterError, match="drop lags and model.delay"):
+        config_of(with_forecast() | {"lags": 3, "inputs": []})

@@ -103,7 +103,7 @@ WRONG = {
     '{"x": [1, 1e999], "y": 1}': "finite",
     '{"x": [1, "2"], "y": 1}': "valid number",
     '{"x": [1, true], "y": 1}': "valid number",
-    '{"x": [1, null], "y": 1}': "valid number",
+    '{"x": [1, null], "y": 1}': "must be a number, got null",
     '{"x": [1, 2], "y": 1, "id": "with space"}': "id",
     '{"x": [1, 2], "y": 1, "id": ""}': "id",
     '{"x": [1, 2], "y": 1, "z": 1}': "z",

@@ -15,6 +15,7 @@ from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node.folder import open_folder
 from domkl.mesh.node.intake import Given
 from domkl.mesh.node.node import Node
+from domkl.mesh.node.sources import accept
 from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.protocol.model import Range
@@ -162,6 +163,22 @@ def test_it_goes_on_where_it_was_with_gaps_and_missing_values(tmp_path):
     known = {k for k in range(N) if k not in range(20, 27) and k != 5}
     made_at = {k for k in range(3, N) if k not in range(20, 27)}
     assert scored == {str(h): len({k for k in known if k - h in made_at}) for h in HORIZONS}
+
+
+def test_a_source_goes_on_after_a_sample_out_of_order(tmp_path):
+    """As a topic does whose sensor sends a value again: it is logged, and the rest is taken."""
+    folder = folder_of(tmp_path / "a")
+
+    async def story():
+        node = made(folder)
+        await node.start()
+        for ks in ([0, 1, 2], [1, 3], [3, 4], [4]):
+            await accept(node, [node.format.sample(Given(**body(k, id=None))) for k in ks])
+        found = node.backlog.log.last, dict(node.intake.rejected)
+        await node.close()
+        return found
+
+    assert asyncio.run(story()) == (5, {"out of order": 3})
 
 
 def test_inputs_known_ahead(tmp_path):
