@@ -14,7 +14,7 @@ from domkl.algorithms.registry import ALGORITHMS
 from domkl.core.kernels import Linear
 from domkl.core.losses import Absolute, Huber, Pinball
 from domkl.errors import DataError, ParameterError
-from domkl.mesh.config.file import Member, MeshConfig, read_config, write_config
+from domkl.mesh.config.file import Member, MeshConfig, config_of, read_config, write_config
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
@@ -393,5 +393,5 @@ def test_wrong_forecasts_say_why(changes, said):
 
 
 def test_forecasts_have_lags_of_their_own():
-    with pytest.raises(ParameterError, match="drop lags and model.delay"):
+    with pytest.raises(ParameterError, match=r"drop lags and model\.delay"):
         config_of(with_forecast() | {"lags": 3, "inputs": []})
