@@ -394,4 +394,4 @@ def test_wrong_forecasts_say_why(changes, said):
 
 def test_forecasts_have_lags_of_their_own():
     with pytest.raises(ParameterError, match=r"drop lags and model\.delay"):
-        config_of(with_forecast() | {"lags": 3, "inputs": []})
+        config_of(with_forecast() | {"model": {"delay": 3}})
