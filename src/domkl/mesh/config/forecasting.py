@@ -92,6 +92,5 @@ class Forecasting:
 
 
 def row_ranges(plan: RowPlan) -> tuple[Range, ...]:
-    """A range for each input of a row: rows are scaled, and calendar inputs are on a circle."""
-    is_round = (" sine", " cosine", " sine ahead", " cosine ahead")
-    return tuple(Range(name, -1.0 if name.endswith(is_round) else 0.0, 1.0) for name in plan.names)
+    """A range for each input of a row, which is scaled when it is made."""
+    return tuple(Range(name, 0.0, 1.0) for name in plan.names)
