@@ -262,9 +262,9 @@ class Learner:
         error, foretold = y - said["y_hat"], self.foretold(said, reach)
         if 0 < foretold < math.inf:
             is_outside = abs(error) > 1.96 * math.exp(self.width) * foretold
-            self.width += 0.1 * ((1 if is_outside else 0) - 0.05)
+            self.width += 0.15 * ((1 if is_outside else 0) - 0.05)
         n = self.n_noise
-        keep = min(2 * n / (2 * n + 1), 0.99)
+        keep = min(2 * n / (2 * n + 1), 0.97)
         s2 = self.noise / n if n > 0 else 0.0
         self.noise = keep * self.noise + robust(error / math.sqrt(1 + reach), s2)
         self.n_noise = keep * n + 1

@@ -78,8 +78,8 @@ CORRECTOR_MEMORY = (1.0, 0.999)
 #: deviations that an error counts at most, as a clue and in what mixtures regret
 CLIP = 5.0
 #: of the deviation: labels that its noise remembers, and how fast its width follows the coverage
-NOISE_MEMORY = 0.99
-WIDTH_RATE = 0.1
+NOISE_MEMORY = 0.97
+WIDTH_RATE = 0.15
 #: of the network's noise, in labels, before the learner's own first one
 FIRST_NOISE = 5.0
 #: share of labels that are to lie within 1.96 deviations
