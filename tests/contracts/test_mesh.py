@@ -37,7 +37,8 @@ def network_of(algorithm, graph, dtype, b, delay=0, missing=0.0, **options):
     features = domkl.RandomFeatures.draw(bank, 3, 7, seed=b, linear=linear)
     inputs = tuple(Range(name, 0, 1) for name in "abc")
     model = Model(algorithm, features, inputs, Range("y", 0, 1), dtype=dtype, delay=delay)
-    return VirtualNetwork(model, neighbors_of(graph), x, y, mode="lockstep", **options)
+    given = {"mode": "lockstep", **options}
+    return VirtualNetwork(model, neighbors_of(graph), x, y, **given)
 
 
 def assert_equal_to_the_simulator(network, graph, dtype):
@@ -111,3 +112,54 @@ def test_a_label_that_waits_is_checked_when_it_is_restored():
     parts.arrays["waiting.state.notes"] = parts.arrays["waiting.state.notes"][:, 1:]
     with pytest.raises(domkl.DataError, match=r"waiting\.state must be of at most 4 samples"):
         Protocol("0", network.model, (), incarnation=9, snapshot=parts)
+
+
+HONEST = [
+    (domkl.DOMKRLS(), 0, 0.0),
+    (domkl.DOMKRLS(forget=0.9), 3, 0.3),
+    (domkl.DOMKRLS(newest_lag=1), 1, 0.0),
+]
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "async"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_no_honest_message_is_refused(dtype, mode):
+    """Lost, doubled and overtaking frames, a crash, a cut, a newcomer, late and missing labels."""
+    rough = Conditions(loss=0.2, duplication=0.2, jitter=0.05)
+    for b, (algorithm, delay, missing) in enumerate(HONEST):
+        graph = domkl.Graph.ring(N_LEARNERS)
+        options = {"conditions": rough, "generator": np.random.default_rng(b), "mode": mode}
+        network = network_of(algorithm, graph, dtype, b, delay=delay, missing=missing, **options)
+        network.at(1.5, lambda each=network: each.crash("1"))
+        network.at(1.7, lambda each=network: each.cut("3", "4"))
+        network.at(2.0, lambda each=network: each.start("1"))
+        network.at(2.2, lambda each=network: each.join("new", ["0", "3"], 0, 10))
+        network.at(2.2, lambda each=network: each.rewire("0", ["1", "5", "new"]))
+        network.at(2.2, lambda each=network: each.rewire("3", ["2", "4", "new"]))
+        network.at(2.6, lambda each=network: each.heal("3", "4"))
+        network.run(30.0)
+        protocols = network.protocols()
+        assert len(protocols) == N_LEARNERS + 1
+        assert sum(edge.n_exchanged for p in protocols for edge in p.measures.edges.values()) > 100
+        assert not [why for p in protocols for _, why in p.measures.refused if why == "malformed"]
+
+
+def test_a_newcomer_and_one_that_was_away_for_long_take_over_what_neighbors_know():
+    """Before the newcomer's first sample, weights included; after a silence, the means."""
+    network = network_of(domkl.DOMKRLS(), domkl.Graph.complete(N_LEARNERS), "float64", 0)
+    network.at(1.65, lambda: network.crash("5"))  # after some six of 25 samples
+    network.run(6.0)
+    network.join("new", ["0", "1"], 0, 0)
+    network.rewire("0", ["1", "2", "3", "4", "5", "new"])
+    network.rewire("1", ["0", "2", "3", "4", "5", "new"])
+    network.start("5")
+    network.run(60.0)
+    neighbor, newcomer, away = (
+        network.machines[name].protocol.learner.state for name in ("0", "new", "5")
+    )
+    assert not newcomer.own_counts.any()
+    assert (away.own_counts[0] > 0).all()
+    for each in (newcomer, away):
+        for field in ("sums", "counts", "loss", "variance", "rounds", "by_evidence"):
+            ours, theirs = getattr(each, field), getattr(neighbor, field)
+            assert np.linalg.norm(ours - theirs) < 0.3 * np.linalg.norm(theirs), field
