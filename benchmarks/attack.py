@@ -443,7 +443,7 @@ def attack_kills(folder, args):
             node.process.wait()
             sender.node = None
             n_lost += lost_in(node)
-        kind = damage(solo_folder / "data", rng) if rng.random() < 0.5 else "nothing"
+        kind = damage(solo_folder / "data", rng)
         kinds[kind] = kinds.get(kind, 0) + 1
         with Process(solo_folder) as node:
             if node.wait_ready():
