@@ -90,8 +90,10 @@ async def test_a_dead_link_frees_its_buffers_without_the_collector(net):
             buffers.append(weakref.ref(connection._transport._ssl_protocol))
             n = len(b.peers)
             del connection
+            m = len(a.peers)
             a.transport._connections["b"].abort("cut")
-            await wait_for(lambda n=n: len(b.peers) >= n + 2)  # down, and up again
+            # down, and up again, at both ends
+            await wait_for(lambda n=n, m=m: len(b.peers) >= n + 2 and len(a.peers) >= m + 2)
         await wait_for(lambda: all(each() is None for each in buffers))
     finally:
         gc.enable()
