@@ -124,6 +124,8 @@ class Algorithm(Parameters, ABC):
     relative_cost: float = 1.0
     #: takes NaN for the label of a learner that has none in a round: it then only follows
     takes_missing: bool = False
+    #: learns samples of different weights, see `weighted`
+    takes_weights: bool = False
     #: of the values of a message's fields, where a mesh is to take more than 10⁶
     largest: ClassVar[Mapping[str, float]] = {"loss": 1e15}
     #: its compiled functions, where it has any
@@ -154,6 +156,19 @@ class Algorithm(Parameters, ABC):
     @abstractmethod
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
         """Take in what was heard."""
+
+    def weighted(self, prediction: Prediction, weight: float) -> Prediction:
+        """Give the prediction such that its label is learned with this weight, 1 being the usual.
+
+        A weight w is to count as w equal samples do. Only where ``takes_weights`` is True.
+        """
+        raise ParameterError(
+            f"weights must be 1 for {type(self).__name__}, got {weight}; DOMKRLS takes others"
+        )
+
+    def mirrored(self, state: Any) -> Any | None:
+        """Give the state as if every label had had the other sign; None where it is not known."""
+        return None
 
     def idle_step(self, state: Any, net: Net) -> tuple[Any, Any] | None:
         """Step without a sample, and say what neighbors should hear: so a learner follows them.

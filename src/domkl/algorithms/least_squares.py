@@ -164,20 +164,22 @@ class Note(NamedTuple):
     final: Floats  # (3,)         without correction, with A, with B
     shares: Floats  # (F,)        weight of each fit in the prediction, θ and φ together
     clues: Floats  # (4,)
+    weight: Floats  # (1,)        of the sample in fits and accounts, 1 unless the host says so
 
 
 @sweep
 def _noted(notes: Floats, n_fits: int) -> Note:
     """A learner's row of notes, by name."""
     n, m = 2 * n_fits + 2, 2 * n_fits + 2 + N_TOP
-    parts = (notes[n:m], notes[m : m + 3], notes[m + 3 : m + 3 + n_fits])
-    return Note(notes[:n], parts[0], parts[1], parts[2], notes[m + 3 + n_fits :])
+    end = m + 3 + n_fits
+    parts = (notes[n:m], notes[m : m + 3], notes[m + 3 : end], notes[end : end + 4])
+    return Note(notes[:n], parts[0], parts[1], parts[2], parts[3], notes[end + 4 :])
 
 
 def n_notes(state: State) -> int:
     """Numbers in a `Note`."""
     n_fits: int = state.sums.shape[1]
-    return 3 * n_fits + N_TOP + 9
+    return 3 * n_fits + N_TOP + 10
 
 
 @scalar
@@ -196,6 +198,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
     final = np.empty(3)
     for k in range(len(prediction.y_hat)):
         note = _noted(prediction.notes[k], n_fits)
+        note.weight[0] = 1.0
         _consult(note.experts, state, params, inputs, k)
         note.mixtures[0] = dot(state.by_evidence[k], note.experts)
         note.experts[2 * n_fits] = _last(state, k, note.mixtures[0])
@@ -374,15 +377,16 @@ def _add_shared(
 ) -> None:
     """Add the label to the accounts of m and ms."""
     n_fits, n, kind = len(note.shares), state.rounds[k], params.loss.kind
+    weight = note.weight[0]
     keep, variance = 2 * n / (2 * n + 1), _mean_loss(state.loss[k], n)
     for i in range(n_fits):
         loss = _loss(kind, note.experts[i], y, variance)
-        message.loss[k, i] = keep * state.loss[k, i] + loss
-    slope, thetas = _slope(kind, note.mixtures[1], y, variance), note.experts[:n_fits]
+        message.loss[k, i] = keep * state.loss[k, i] + weight * loss
+    slope, thetas = weight * _slope(kind, note.mixtures[1], y, variance), note.experts[:n_fits]
     before, spread_before = state.regret[k], state.variance[k]
     after, spread = message.regret[k], message.variance[k]
     add_regrets(after, spread, before, spread_before, thetas, note.mixtures[1], slope, keep)
-    message.rounds[k] = keep * n + 1
+    message.rounds[k] = keep * n + weight
 
 
 @sweep
@@ -393,19 +397,19 @@ def _add_own(state: State, params: Params, note: Note, y: float, k: int) -> None
     """
     if not _has_last(state, k):
         return
-    n, kind = state.own_rounds[k], params.loss.kind
+    n, kind, weight = state.own_rounds[k], params.loss.kind, note.weight[0]
     keep, variance = 2 * n / (2 * n + 1), _mean_loss(state.score[k], n)
-    slope, regret = _slope(kind, note.mixtures[2], y, variance), state.own_regret[k]
+    slope, regret = weight * _slope(kind, note.mixtures[2], y, variance), state.own_regret[k]
     spread, experts = state.own_variance[k], note.experts[: len(regret)]
     add_regrets(regret, spread, regret, spread, experts, note.mixtures[2], slope, keep)
     final_variance = _mean_loss(state.final[k], n)
     for j in range(N_TOP):
         loss = _loss(kind, note.mixtures[j], y, TOP_REACH * variance)
-        state.score[k, j] = keep * state.score[k, j] + loss
+        state.score[k, j] = keep * state.score[k, j] + weight * loss
     for j in range(3):
         loss = _loss(kind, note.final[j], y, final_variance)
-        state.final[k, j] = keep * state.final[k, j] + loss
-    state.own_rounds[k] = keep * n + 1
+        state.final[k, j] = keep * state.final[k, j] + weight * loss
+    state.own_rounds[k] = keep * n + weight
 
 
 @sweep
@@ -450,7 +454,7 @@ def _learn_fits(
         own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
         n, more = real(after[j]), real(after[j] - state.own_counts[k, j])
         f = float(dot(own, z))
-        given = (y - base, forgets[j], params.ridge, params.loss)
+        given = (y - base, note.weight[0], forgets[j], params.ridge, params.loss)
         step, open_part = _fit_step(factor, diagonal, z, gain, f, *given)
         said, total = message.sums[k, i], state.sums[k, i]
         tracked_sum(own, said, total, gain, real(step), n, more, leak)
@@ -470,6 +474,7 @@ def _fit_step(
     gain: Array,
     f: float,
     y: float,
+    weight: float,
     forget: float,
     ridge: float,
     loss: Any,
@@ -478,18 +483,19 @@ def _fit_step(
 
     For the logistic loss φ⁺ = argmin ℓ(φᵀz, y) + ½ (φ − φ_k)ᵀ(C/forget)⁻¹(φ − φ_k). That is one
     scalar equation, core/losses.py, and never oversteps; C then takes in the loss's curvature at
-    the solution.
+    the solution. A weight w makes the squared loss's noise variance 1/w, and multiplies the
+    logistic loss.
     """
     if loss.kind != LOGISTIC:
-        total = float(shrink(factor, diagonal, z, gain, 1.0, forget, ridge))
-        return (y - f) / total, total - forget
+        total = float(shrink(factor, diagonal, z, gain, 1 / weight, forget, ridge))
+        return (y - f) / total, total - forget / weight
     open_part = float(variance(factor, diagonal, z))
-    reach = open_part / forget
+    reach = weight * open_part / forget
     slope = pull(loss, f, y, reach)
     chance = sigmoid(f - reach * slope)
-    noise = 1 / max(chance * (1 - chance), LEAST_CURVATURE)
+    noise = 1 / max(weight * chance * (1 - chance), LEAST_CURVATURE)
     shrink(factor, diagonal, z, gain, noise, forget, ridge)
-    return float(-slope / forget), open_part
+    return float(-weight * slope / forget), open_part
 
 
 @sweep
@@ -698,6 +704,7 @@ class DOMKRLS(CompiledAlgorithm):
     steps_ahead: int | None = None
 
     takes_missing = True
+    takes_weights = True
     largest: ClassVar[Mapping[str, float]] = dict.fromkeys(
         ("sums", "counts", "loss", "regret", "variance", "rounds"), 1e30
     )
@@ -812,6 +819,17 @@ class DOMKRLS(CompiledAlgorithm):
         out, prediction = np.empty(len(state.sums)), self.predict(state, inputs)
         deviations(out, state, self.compiled, inputs.z, prediction.notes)
         return out
+
+    def weighted(self, prediction: Prediction, weight: float) -> Prediction:
+        """As the last of the prediction's notes."""
+        prediction.notes[:, -1] = weight
+        return prediction
+
+    def mirrored(self, state: State) -> State | None:
+        """What is odd in the labels changes its sign; known for the logistic loss only."""
+        if not isinstance(self.loss, Logistic):
+            return None
+        return state._replace(sums=-state.sums, own=-state.own, last=-state.last)
 
     def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
         """Say again what the means are."""

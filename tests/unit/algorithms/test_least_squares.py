@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import domkl
+from domkl.algorithms.base import Inputs, Net
 from domkl.algorithms.least_squares import CLIP, N_TOP, first_weights
+from domkl.sim.cells import Cell, first_state
 
 K, D_IN = 5, 3
 BANK = (*domkl.gaussian_bank([0.1, 1.0, 10.0]), domkl.Linear())
@@ -529,3 +531,42 @@ def test_float32_stays_within_a_thousandth_of_float64():
     gap = np.abs(single.predictions - double.predictions)
     assert gap[-10_000:].max() < 1e-3
     assert single.mse[-1] == pytest.approx(double.mse[-1], rel=1e-3)
+
+
+def learned_with(algorithm, features, X, y, weights):
+    """The state of one learner after these samples with these weights."""
+    alone = Net(np.zeros(1), np.ones(1), np.zeros(2, dtype=np.int64))
+    state = first_state(Cell([domkl.Graph.empty(1)], [features]), algorithm, np.float64)
+    for x, label, weight in zip(X, y, weights, strict=True):
+        z = features(x)[None]
+        inputs = Inputs(x[None], z, (z**2).sum(axis=2))
+        prediction = algorithm.weighted(algorithm.predict(state, inputs), weight)
+        state, message = algorithm.local_step(state, inputs, np.array([label]), prediction, alone)
+        state = algorithm.merge(state, message, alone)
+    return state
+
+
+def test_a_weight_counts_as_so_many_equal_samples():
+    """Of a fit that forgets nothing: the same least squares problem."""
+    generator = np.random.default_rng(5)
+    X, y = generator.uniform(size=(30, 2)), generator.normal(size=30)
+    weights = generator.integers(1, 4, size=30)
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 5, seed=2, linear=True)
+    once = learned_with(domkl.DOMKRLS(), features, X, y, weights.astype(float))
+    repeated = (X.repeat(weights, axis=0), y.repeat(weights), np.ones(weights.sum()))
+    often = learned_with(domkl.DOMKRLS(), features, *repeated)
+    np.testing.assert_allclose(once.own[0, 0], often.own[0, 0], rtol=1e-6)
+    np.testing.assert_allclose(once.diagonal[0, 0], often.diagonal[0, 0], rtol=1e-6)
+
+
+def test_mirrored_is_what_labels_of_the_other_sign_teach():
+    generator = np.random.default_rng(6)
+    X, y = generator.uniform(size=(40, 2)), np.sign(generator.normal(size=40))
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 5, seed=2, linear=True)
+    algorithm = domkl.DOMKRLS(loss=domkl.Logistic())
+    one = algorithm.mirrored(learned_with(algorithm, features, X, y, np.ones(40)))
+    for ours, theirs in zip(
+        one, learned_with(algorithm, features, X, -y, np.ones(40)), strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    assert domkl.DOMKRLS().mirrored(one) is None
