@@ -40,7 +40,7 @@ THIRD_PARTY = {
         "distributed",
         "pyarrow",
     },
-    "estimators": {"numpy", "scipy", "pandas", "river", "sklearn"},
+    "estimators": {"numpy", "scipy", "pandas", "polars", "river", "sklearn"},
     "cli": {"numpy", "tqdm"},
     "mesh": {
         "numpy",

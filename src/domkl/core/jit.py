@@ -18,14 +18,19 @@ all compiled folders, and binaries for a user's classes go to files of their own
 digest of the user's source (`StampedCache`).
 """
 
+import contextlib
+import functools
 import hashlib
 import inspect
+import sys
+import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
+from numba.core import event as events
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.extending import overload
@@ -39,6 +44,8 @@ INTERNAL: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_w
 PACKAGE = Path(__file__).parents[1]
 #: folders whose code ends up in binaries
 COMPILED = ("core", "algorithms", "sim")
+
+COMPILING = "domkl: compiling; this takes up to a minute, once"
 
 IS_COMPILING = not getattr(numba.config, "DISABLE_JIT", False)
 
@@ -93,6 +100,49 @@ def compiled_as(function: Callable[..., Any]) -> Callable[[F], F]:
     """
     made: Any = overload(function, jit_options=INTERNAL, strict=False, inline="always")
     return made  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _note_once() -> None:
+    print(COMPILING, file=sys.stderr)
+
+
+class _CompilationNote(events.Listener):
+    """Prints a note when compiling has gone on for a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timer: threading.Timer | None = None
+
+    def on_start(self, event: Any) -> None:
+        """Start to wait with the first function that is compiled."""
+        if self._timer is None:
+            self._timer = threading.Timer(self._seconds, _note_once)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        """Go on waiting: many functions follow each other."""
+
+    def stop(self) -> None:
+        """Print no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+@contextlib.contextmanager
+def noted_compilation(seconds: float = 1.0) -> Iterator[None]:
+    """Print a note on standard error if the block waits for the compiler longer than this.
+
+    Binaries that are stored on disk are no compilation.
+    """
+    note, numba_events = _CompilationNote(seconds), cast(Any, events)
+    numba_events.register("numba:compile", note)
+    try:
+        yield
+    finally:
+        numba_events.unregister("numba:compile", note)
+        note.stop()
 
 
 def _compiled(function: F, **options: Any) -> F:

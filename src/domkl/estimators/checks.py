@@ -160,14 +160,18 @@ def _check_goes_on(make: Make, again: Callable[[Any], Any]) -> None:
 
 
 def check_a_failed_learn_changes_nothing(make: Make) -> None:
-    """NaN, infinity and strings are refused, and the state does not change."""
+    """Infinity is refused, and the state does not change; so are NaN and strings in arrays.
+
+    In River NaN is a missing value and a string is a level of a category; a list is refused there.
+    """
     X, y = samples()
     adapter, other = (Adapter(make(0)).learn(X, y) for _ in range(2))
-    for bad in (math.nan, math.inf, -math.inf):
-        spoiled = X[:1].copy()
-        spoiled[0, 1] = bad
+    is_river = hasattr(adapter.model, "learn_one")
+    bad = [math.inf, -math.inf, *([[1.0]] if is_river else [math.nan, "text"])]
+    for value in bad:
+        spoiled = X[:1].astype(object)
+        spoiled[0, 1] = value
         _assert_refused(adapter, spoiled, y[:1])
-    _assert_refused(adapter, np.full((1, 3), "text"), y[:1])
     assert np.array_equal(adapter.predict(X), other.predict(X))
     assert np.array_equal(adapter.learn(X, y).predict(X), other.learn(X, y).predict(X))
 
@@ -175,7 +179,7 @@ def check_a_failed_learn_changes_nothing(make: Make) -> None:
 def _assert_refused(adapter: Adapter, X: Any, y: Floats) -> None:
     try:
         adapter.learn(X, y)
-    except ValueError:
+    except (ValueError, TypeError):
         return
     raise AssertionError(f"{type(adapter.model).__name__} must refuse {X.ravel()[1]!r}")
 

@@ -5,9 +5,14 @@ are. `widened` moves a state to a feature map with more inputs, as if the new on
 samples so far. Such an input has no effect on any feature, so everything that was learned stays
 valid. Only the linear kernel has one feature per input: the inputs first, then the constant, which
 therefore moves up.
+
+A category is as many inputs as it has levels: a `Level` is 1 where the sample has it and 0
+elsewhere. That is not scaled, so that a new level is what a new input counts as: 0 in all samples
+before.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +24,25 @@ from domkl.core.kernels import Dictionary
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
 
+#: frequencies of each kernel where none are asked for: at least, at most, and for each input
+FEWEST, MOST, PER_INPUT = 50, 200, 20
+#: levels of one category; those that come later share one input, `Level` (input, None)
+MAX_LEVELS = 50
+
+
+@dataclass(frozen=True)
+class Level:
+    """The name of an input that says whether a category has this level."""
+
+    input: Hashable
+    value: str | None
+
+
+def n_frequencies_for(names: Sequence[Hashable]) -> int:
+    """M for these inputs; the levels of a category count as one input."""
+    inputs = {name.input if isinstance(name, Level) else name for name in names}
+    return min(max(FEWEST, PER_INPUT * len(inputs)), MOST)
+
 
 class Columns:
     """Draws the frequencies of a dictionary's kernels for each input, from the input's name.
@@ -27,34 +51,41 @@ class Columns:
     ----------
     bank : kernels
         The last one may have no spectrum: then it is the linear kernel.
-    n_frequencies : int
+    n_frequencies : int or None
+        M; None lets it follow the number of inputs, `n_frequencies_for`.
     seed : int
     """
 
-    def __init__(self, bank: Dictionary, n_frequencies: int, seed: int) -> None:
+    def __init__(self, bank: Dictionary, n_frequencies: int | None, seed: int) -> None:
         kernels: list[Any] = list(bank) if isinstance(bank, Iterable) else []
         self.is_linear = len(kernels) > 0 and not hasattr(kernels[-1], "stretch")
         self.kernels = tuple(kernels[: len(kernels) - self.is_linear])
         if not self.kernels or not all(hasattr(kernel, "stretch") for kernel in self.kernels):
             raise ParameterError(f"bank must hold at least one kernel with a spectrum, got {bank}")
-        self.n_frequencies = checks.whole("n_frequencies", n_frequencies, 1)
+        self.n_frequencies = None
+        if n_frequencies is not None:
+            self.n_frequencies = checks.whole("n_frequencies", n_frequencies, 1)
         self.seed = checks.whole("seed", seed, 0)
 
-    def draw(self, names: Sequence[Hashable]) -> Floats:
+    def count(self, names: Sequence[Hashable]) -> int:
+        """M for these inputs."""
+        return self.n_frequencies or n_frequencies_for(names)
+
+    def draw(self, names: Sequence[Hashable], n_frequencies: int) -> Floats:
         """Draw the frequencies (P, M, d) of the inputs with these names.
 
         Each kernel's radial factors are the same for all inputs, as its spectrum requires;
         everything else is drawn independently for each input.
         """
         stretches = [
-            kernel.stretch(rng.child(self.seed, "stretch", p), self.n_frequencies)
+            kernel.stretch(rng.child(self.seed, "stretch", p), n_frequencies)
             for p, kernel in enumerate(self.kernels)
         ]
-        made = np.empty((len(self.kernels), self.n_frequencies, len(names)))
+        made = np.empty((len(self.kernels), n_frequencies, len(names)))
         for j, name in enumerate(names):
             generator = rng.child(self.seed, "input", repr(name))
             for p, kernel in enumerate(self.kernels):
-                base = kernel.base(generator, self.n_frequencies, 1)
+                base = kernel.base(generator, n_frequencies, 1)
                 made[p, :, j] = (base * stretches[p])[:, 0]
         return made
 

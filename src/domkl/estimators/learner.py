@@ -4,7 +4,8 @@
 saving, and ways into and out of a network.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,31 +16,47 @@ from domkl import checks
 from domkl.algorithms.base import Algorithm, Inputs
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.features import FeatureStack, RandomFeatures
+from domkl.core.jit import noted_compilation
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import Logistic, Loss
 from domkl.errors import DataError, ParameterError
 from domkl.estimators import serialize
-from domkl.estimators.columns import Columns, widened
-from domkl.estimators.scaling import INPUT_WIDTH, TARGET_WIDTH, FirstSamples, Statistics
+from domkl.estimators.columns import Columns, Level, widened
+from domkl.estimators.scaling import (
+    INPUT_WIDTH,
+    LEVEL_WIDTH,
+    TARGET_WIDTH,
+    FirstSamples,
+    Statistics,
+)
 from domkl.graphs.graph import Graph
 from domkl.sim.cells import Cell, Network, first_state
 from domkl.sim.inputs import as_trials, check_algorithm
 from domkl.sim.interpreted import learn
 from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
-from domkl.typing import Floats
+from domkl.typing import Floats, Ints
 
-N_FREQUENCIES = 50  # of each kernel, by default
 N_REPLAYED = 64  # samples that are stored at first, to be learned again
+MAX_WEIGHT = 1e6  # of a sample
 MAX_SIZE = 1e100  # of a value, so that squares and sums of squares are finite
 SHORT = 40  # samples; a call of `simulate` takes as long as this many interpreted rounds
 CHUNK = 256  # rows whose features are computed at once
 
 
-def algorithm_for(loss: Loss, given: Algorithm | None) -> Algorithm:
-    """The user's algorithm or the default one; a classifier's must use the logistic loss."""
+def algorithm_for(loss: Loss, given: Algorithm | None, **tuned: Any) -> Algorithm:
+    """The user's algorithm, or the default one with what the user tunes of it, None being unset.
+
+    A classifier's must use the logistic loss.
+    """
+    chosen = {name: value for name, value in tuned.items() if value is not None}
     if given is None:
-        return DOMKRLS(loss=loss)
+        return DOMKRLS(loss=loss, **chosen)
+    if chosen:
+        name, value = next(iter(chosen.items()))
+        raise ParameterError(
+            f"{name} must be None where algorithm is given, got {value!r}; set it in the algorithm"
+        )
     if isinstance(getattr(given, "loss", None), Logistic) != isinstance(loss, Logistic):
         raise ParameterError(f"algorithm must learn by a loss such as {loss}, got {given!r}")
     return given
@@ -49,12 +66,13 @@ class Runner:
     """Runs an algorithm on the samples of one learner; the state is an argument of each method.
 
     Short batches are interpreted, long ones go through `simulate` with its compiled rounds. Both
-    give the same results to the bit.
+    give the same results to the bit. Each output is a learner without neighbors: all see the same
+    inputs, and each has a label of its own.
     """
 
-    def __init__(self, algorithm: Algorithm, features: RandomFeatures) -> None:
-        self.algorithm, self.features = algorithm, features
-        self._alone = Graph.empty(1)
+    def __init__(self, algorithm: Algorithm, features: RandomFeatures, n_outputs: int = 1) -> None:
+        self.algorithm, self.features, self.n_outputs = algorithm, features, n_outputs
+        self._alone = Graph.empty(n_outputs)
         self._network = Network([self._alone], is_alone=algorithm.is_alone)
         self._stack = FeatureStack([features])
         self._buffer = features.empty(1, 1, np.float64)
@@ -64,30 +82,37 @@ class Runner:
         return first_state(Cell([self._alone], [self.features]), self.algorithm, np.float64)
 
     def predict(self, state: Any, x: Floats) -> Floats:
-        """Predict for inputs x (n, d), each row by itself."""
-        return np.array([self.algorithm.predict(state, row).y_hat[0] for row in self._inputs(x)])
+        """Predict for inputs x (n, d), each row by itself: (n, K)."""
+        with noted_compilation():
+            found = [self.algorithm.predict(state, row).y_hat for row in self._inputs(x)]
+        return np.array(found).reshape(len(x), self.n_outputs)
 
     def deviation(self, state: Any, x: Floats) -> Floats | None:
-        """Standard deviation of each prediction; None if the algorithm has none."""
-        found = [self.algorithm.deviation(state, row) for row in self._inputs(x)]
-        known = [float(each[0]) for each in found if each is not None]
-        return np.array(known) if known else None
+        """Standard deviation of each prediction, (n, K); None if the algorithm has none."""
+        with noted_compilation():
+            found = [self.algorithm.deviation(state, row) for row in self._inputs(x)]
+        known = [each for each in found if each is not None]
+        return np.array(known).reshape(len(known), -1) if known else None
 
-    def learn(self, state: Any, x: Floats, y: Floats) -> Any:
-        """Learn x (n, d), y (n,) in this order; return the next state.
+    def learn(self, state: Any, x: Floats, y: Floats, weights: Floats) -> Any:
+        """Learn x (n, d), y (n, K) in this order, with weights (n,); return the next state.
 
         A single sample updates the state in place. Several samples update a copy, so that the
         state given is unchanged if one of them fails.
         """
-        if len(y) > SHORT:
-            samples = (self.algorithm, x[:, None], y[:, None], self._alone, self.features)
-            return simulate(*samples, cv="off", keep_predictions=False, state=state).state
-        if len(y) > 1:
-            state = copied(state)
-        for t, row in enumerate(self._inputs(x)):
-            prediction = self.algorithm.predict(state, row)
-            label = y[t : t + 1]
-            state = learn(self.algorithm, state, row, label, prediction, self._network)
+        is_weighted = bool((weights != 1).any())
+        with noted_compilation():
+            if len(y) > SHORT and not is_weighted:
+                all_x = np.repeat(x[:, None], self.n_outputs, axis=1)
+                samples = (self.algorithm, all_x, y, self._alone, self.features)
+                return simulate(*samples, cv="off", keep_predictions=False, state=state).state
+            if len(y) > 1:
+                state = copied(state)
+            for t, row in enumerate(self._inputs(x)):
+                prediction = self.algorithm.predict(state, row)
+                if is_weighted:
+                    prediction = self.algorithm.weighted(prediction, float(weights[t]))
+                state = learn(self.algorithm, state, row, y[t], prediction, self._network)
         return state
 
     def _inputs(self, x: Floats) -> Iterator[Inputs]:
@@ -99,7 +124,10 @@ class Runner:
             if self.algorithm.uses_features:
                 self._stack.write(part, z, energy)
             for i in range(len(part)):
-                yield Inputs(part[i : i + 1], z[0, i : i + 1], energy[0, i : i + 1])
+                row = Inputs(part[i : i + 1], z[0, i : i + 1], energy[0, i : i + 1])
+                if self.n_outputs > 1:
+                    row = Inputs._make(np.repeat(v, self.n_outputs, axis=0) for v in row)
+                yield row
 
 
 def copied(state: Any) -> Any:
@@ -123,14 +151,17 @@ class Learner:
     bank : kernels, optional
         The dictionary; the linear kernel, if it is used, must be the last. By default that of the
         algorithm.
-    n_frequencies : int
-        M, the number of frequencies of each kernel; it then has 2M features.
+    n_frequencies : int, optional
+        M, the number of frequencies of each kernel; it then has 2M features. By default 20 for each
+        input, at least 50 and at most 200.
     is_scaled : bool
         Whether to scale. If not, samples are learned as they are, as `simulate` does.
     seed : int
         Seed of the frequencies.
     features : RandomFeatures, optional
         A map to use instead of one drawn from ``bank``, ``n_frequencies`` and ``seed``.
+    n_outputs : int, optional
+        Number of targets of each sample; y and predictions are then (n, n_outputs).
 
     Attributes
     ----------
@@ -158,10 +189,11 @@ class Learner:
         algorithm: Algorithm | None = None,
         *,
         bank: Dictionary | None = None,
-        n_frequencies: int = N_FREQUENCIES,
+        n_frequencies: int | None = None,
         is_scaled: bool = True,
         seed: int = 0,
         features: RandomFeatures | None = None,
+        n_outputs: int | None = None,
     ) -> None:
         self.algorithm = DOMKRLS() if algorithm is None else algorithm
         if not isinstance(self.algorithm, Algorithm):
@@ -172,13 +204,18 @@ class Learner:
             bank = gaussian_bank([1.0]) if single else self.algorithm.bank()
         self.columns = Columns(bank, n_frequencies, seed)
         self.is_scaled = bool(is_scaled)
+        self.n_outputs = None if n_outputs is None else checks.whole("n_outputs", n_outputs, 1)
+        if self.lag is not None and self.n_rows > 1:
+            raise ParameterError(f"newest_lag must be None for several outputs, got {self.lag}")
         self.names: tuple[Hashable, ...] = ()
         self.features: RandomFeatures | None = None
         self.state: Any = None
         self.n_seen = 0
-        self.x_seen, self.y_seen = Statistics.empty(0), Statistics.empty(1)
-        self.early = FirstSamples.empty() if is_scaled else None
+        self.x_seen, self.y_seen = Statistics.empty(0), Statistics.empty(self.n_rows)
+        self.early = FirstSamples.empty(self.n_rows) if is_scaled else None
         self._runner: Runner | None = None
+        self._levels: Ints = np.empty(0, dtype=np.intp)
+        self.is_map_given = features is not None
         if features is not None:
             self.start(range(features.n_inputs), features)
 
@@ -188,18 +225,40 @@ class Learner:
         return self.is_scaled and not isinstance(self.algorithm.loss, Logistic)
 
     @property
+    def n_rows(self) -> int:
+        """K, the rows of the state: one for each output."""
+        return self.n_outputs or 1
+
+    @property
+    def lag(self) -> int | None:
+        """Column of the input that holds the newest value of the target, where it is known.
+
+        It is scaled as targets are, because they are compared.
+        """
+        found: int | None = getattr(self.algorithm, "newest_lag", None)
+        return found
+
+    @property
     def n_inputs(self) -> int:
         """d, the number of inputs; 0 before the first sample."""
         return len(self.names)
 
-    def learn(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn samples X (n, d), y (n,) one after the other; an error changes nothing."""
-        rows, targets = self.checked(X), _bounded("y", checks.samples("y", y, "n"))
+    def learn(self, X: ArrayLike, y: ArrayLike, weights: ArrayLike | None = None) -> Self:
+        """Learn samples X (n, d), y (n,) one after the other; an error changes nothing.
+
+        A weight w counts as w equal samples do; a sample of weight 0 is left out. With
+        ``n_outputs`` y is (n, n_outputs).
+        """
+        axes = "n" if self.n_outputs is None else "n K"
+        rows, targets = self.checked(X), _bounded("y", checks.samples("y", y, axes))
+        if targets.shape[1:] != ((self.n_outputs,) if self.n_outputs else ()):
+            raise DataError(f"y must have {self.n_outputs} columns, got {targets.shape[1]}")
         if len(targets) != len(rows):
             raise DataError(f"y must have {len(rows)} values as X has rows, got {len(targets)}")
         if self.algorithm.loss is not None:
             self.algorithm.loss.check_labels(targets)
-        self.learn_rows(range(rows.shape[1]), rows, targets)
+        given = None if weights is None else checks.samples("weights", weights, "n")
+        self.learn_rows(range(rows.shape[1]), rows, targets, given)
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -220,100 +279,233 @@ class Learner:
             raise DataError(f"X must have {self.n_inputs} columns as before, got {rows.shape[1]}")
         return np.require(rows, requirements=["C", "W"])
 
-    def learn_rows(self, names: Sequence[Hashable], rows: Floats, y: Floats) -> None:
+    def learn_rows(
+        self, names: Sequence[Hashable], rows: Floats, y: Floats, weights: Floats | None = None
+    ) -> None:
         """Learn checked rows (n, d) of these inputs; NaN stands for a missing value."""
-        before = dict(self.__dict__)
-        try:
+        targets, counted = y.reshape(len(y), self.n_rows), np.ones(len(y))
+        if weights is not None:
+            counted = self._checked_weights(weights, len(y))
+            is_used = counted > 0
+            rows, targets, counted = rows[is_used], targets[is_used], counted[is_used]
+        with self.atomic():
             self._know(names)
-            while self.early is not None and len(y):
+            while self.early is not None and len(targets):
                 n = self._until_replay()
-                self._take(rows[:n], y[:n])
-                rows, y = rows[n:], y[n:]
-            if len(y):
-                self._take(rows, y)
-        except BaseException:
-            self.__dict__.update(before)
-            raise
+                self._take(rows[:n], targets[:n], counted[:n])
+                rows, targets, counted = rows[n:], targets[n:], counted[n:]
+            if len(targets):
+                self._take(rows, targets, counted)
+
+    def _checked_weights(self, weights: Floats, n: int) -> Floats:
+        """Accept a finite weight of at least 0 for each sample."""
+        if weights.shape != (n,):
+            raise DataError(f"weights must be of shape ({n},) as y is, got {weights.shape}")
+        is_bad = ~((weights >= 0) & (weights <= MAX_WEIGHT))
+        if is_bad.any():
+            raise DataError(
+                f"weights must be in 0..{MAX_WEIGHT:g}, got {weights[is_bad][0]}; scale them"
+            )
+        is_plain = bool(np.isin(weights, (0.0, 1.0)).all())
+        if not is_plain and not self.algorithm.takes_weights:
+            raise ParameterError(
+                f"weights must be 0 or 1 for {type(self.algorithm).__name__}; DOMKRLS takes others"
+            )
+        return weights
 
     def _until_replay(self) -> int:
         """The number of samples until the next power of 2."""
         return int(2 ** self.n_seen.bit_length()) - self.n_seen if self.n_seen else 1
 
-    def _take(self, rows: Floats, y: Floats) -> None:
+    def _take(self, rows: Floats, y: Floats, weights: Floats) -> None:
         """Learn samples up to the next replay, and replay all if it is reached."""
         is_replay = self.early is not None and len(y) == self._until_replay()
         if self.early is not None:
-            self.early = self.early.with_more(rows, y)
-        x, targets = rows, y
-        if self.is_scaled:
-            self.x_seen = self.x_seen.copy()
-            x = self.x_seen.take(rows, INPUT_WIDTH)
-        if self.scales_targets:
-            self.y_seen = self.y_seen.copy()
-            targets = self.y_seen.take(y[:, None], TARGET_WIDTH)[:, 0]
-        if self.early is not None and is_replay:
-            samples = self.scaled(*self.early)
-            self.state = self.runner.learn(self.runner.first_state(), *samples)
-            self.early = self.early if len(self.early.y) < N_REPLAYED else None
+            self.early = self.early.with_more(rows, y, weights)
+        x, targets = self._counted(rows, y, weights)
+        if is_replay:
+            self._replay()
         else:
-            self.state = self.runner.learn(self.state, _missing_as_zero(x), targets)
+            self.state = self.runner.learn(self.state, x, targets, weights)
         self.n_seen += len(y)
+        if self.n_seen >= N_REPLAYED:
+            self.early = None
+
+    def _replay(self) -> None:
+        """Learn the first samples again from the start, with the scaling known by now."""
+        assert self.early is not None
+        x, y, weights = self.early
+        samples = self._scaled_by_now(x), self._targets_by_now(y)
+        self.state = self.runner.learn(self.runner.first_state(), *samples, weights)
+
+    def _counted(self, rows: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Count samples in the statistics in order; give each scaled by those up to it."""
+        if not self.is_scaled:
+            return _missing_as_zero(rows), y
+        self.x_seen = self.x_seen.copy()
+        x = self._with_levels(self.x_seen.take(rows, weights, INPUT_WIDTH), rows)
+        if not self.scales_targets:
+            return x, y
+        self.y_seen = self.y_seen.copy()
+        if self.lag is None:
+            targets = self.y_seen.take(y, weights, TARGET_WIDTH)
+        else:
+            targets = np.empty_like(y)
+            for i in range(len(y)):
+                one = slice(i, i + 1)
+                targets[one] = self.y_seen.take(y[one], weights[one], TARGET_WIDTH)
+                self._write_lag(x[one], rows[one])
+        return x, np.where(np.isnan(y), np.nan, targets)
+
+    def _with_levels(self, x: Floats, rows: Floats) -> Floats:
+        """Write levels of categories as they are."""
+        if self._levels.size:
+            x[..., self._levels] = LEVEL_WIDTH * np.nan_to_num(rows[..., self._levels])
+        return x
+
+    def _write_lag(self, x: Floats, rows: Floats) -> None:
+        """Write the newest lag scaled as targets are."""
+        if self.lag is not None and self.scales_targets:
+            lag = rows[..., self.lag, None]
+            x[..., self.lag] = self.y_seen.scaled(lag, TARGET_WIDTH)[..., 0]
 
     def _know(self, names: Sequence[Hashable]) -> None:
         """Add the inputs of these names that are not known yet.
 
-        A new input is treated as if it had always been there, with its mean as its value.
+        A new input is treated as if it had always been there, with its mean as its value. While
+        the first samples are stored, more inputs may bring more frequencies: then all are drawn
+        anew, and the samples are learned again.
         """
         if len(names) == self.n_inputs:
             return
-        drawn, linear = self.columns.draw(names[self.n_inputs :]), self.columns.is_linear
-        if self.features is not None:
-            before = self.features.frequencies
-            if before.shape[:2] != drawn.shape[:2] or linear != self.features.linear:
+        linear, old = self.columns.is_linear, self.features
+        n = self.columns.count(names)
+        if old is not None and (self.early is None or self.is_map_given):
+            n = old.n_frequencies
+        if old is not None and n == old.n_frequencies:
+            drawn = self.columns.draw(names[self.n_inputs :], n)
+            if old.frequencies.shape[:2] != drawn.shape[:2] or linear != old.linear:
                 raise DataError(f"inputs must be those of the map given, got also {names[-1]!r}")
-            drawn = np.concatenate([before, drawn], axis=2)
+            drawn = np.concatenate([old.frequencies, drawn], axis=2)
+            self.start(names, RandomFeatures(drawn, linear=linear))
+            return
+        drawn = self.columns.draw(names, n)
+        if self.is_scaled and self.lag is not None and self.lag < len(names):
+            drawn[:, :, self.lag] *= INPUT_WIDTH / TARGET_WIDTH  # it is scaled as targets are
+        self.features = None
         self.start(names, RandomFeatures(drawn, linear=linear))
+        if self.early is not None and self.n_seen:
+            self.early = self.early.widened(len(names))
+            self._replay()
 
     def start(self, names: Sequence[Hashable], features: RandomFeatures) -> None:
         """Use this map from now on; the state so far, if there is one, is moved to it."""
-        runner = Runner(self.algorithm, features)
+        runner = Runner(self.algorithm, features, self.n_rows)
         check_algorithm(self.algorithm, as_trials(Graph.empty(1), features), "float64")
         state = runner.first_state()
         if self.features is not None:
             state = widened(self.algorithm, self.state, state, self.features, features)
         self.x_seen = self.x_seen.widened(features.n_inputs)
         self.names, self.features = tuple(names), features
+        self._levels = np.flatnonzero([isinstance(name, Level) for name in names])
         self.state, self._runner = state, runner
+
+    def add_output(self, label: float = np.nan) -> None:
+        """Add an output that knows nothing yet; in the first samples it had this label."""
+
+        def with_one_more(y: Floats) -> Floats:
+            return np.column_stack([y, np.full(len(y), label)])
+
+        self._set_outputs(self.n_rows + 1, with_one_more, lambda state, first: (state, first))
+
+    def split(self) -> None:
+        """Make two outputs of one for labels −1 and 1: one that says −1 for 1, then the one."""
+        self._set_outputs(
+            2,
+            lambda y: np.column_stack([-y, y]),
+            lambda state, first: (self.algorithm.mirrored(state) or first, state),
+        )
+
+    def _set_outputs(
+        self,
+        n_outputs: int,
+        labels: Callable[[Floats], Floats],
+        states: Callable[[Any, Any], tuple[Any, Any]],
+    ) -> None:
+        """Change the number of outputs: the labels of the first samples, and the states."""
+        alone = None if self.features is None else Runner(self.algorithm, self.features)
+        self.n_outputs, self._runner = n_outputs, None
+        missing = n_outputs - len(self.y_seen.n)
+        self.y_seen = self.y_seen.widened(len(self.y_seen.n) + missing)
+        if self.early is not None:
+            self.early = self.early._replace(y=labels(self.early.y))
+        if alone is not None:
+            pairs = zip(*states(self.state, alone.first_state()), strict=True)
+            self.state = type(self.state)(*(np.concatenate(pair) for pair in pairs))
+
+    @contextlib.contextmanager
+    def atomic(self) -> Iterator[None]:
+        """Undo all changes to the learner if the block raises."""
+        before = dict(self.__dict__)
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def predict_rows(self, rows: Floats) -> Floats:
         """Predict for checked rows; NaN stands for a missing value."""
         if self.n_seen == 0:
-            return np.zeros(len(rows))
+            return self._as_given(np.zeros((len(rows), self.n_rows)))
         y_hat = self.runner.predict(self.state, self._scaled(rows))
-        if not self.scales_targets:
-            return y_hat
-        return y_hat * self.y_seen.deviation + self.y_seen.mean
+        if self.scales_targets:
+            y_hat = y_hat * self.y_seen.deviation + self.y_seen.mean
+        return self._as_given(y_hat)
 
     def deviation_of_rows(self, rows: Floats) -> Floats:
         """The standard deviations of the predictions for checked rows."""
         if self.n_seen < (2 if self.scales_targets else 1):  # a single target has no deviation
-            return np.full(len(rows), np.inf)
+            return self._as_given(np.full((len(rows), self.n_rows), np.inf))
         found = self.runner.deviation(self.state, self._scaled(rows))
         if found is None:
             name = type(self.algorithm).__name__
             raise ParameterError(f"algorithm must be one that gives deviations, got {name}")
-        return found * self.y_seen.deviation if self.scales_targets else found
+        return self._as_given(found * self.y_seen.deviation if self.scales_targets else found)
+
+    def _as_given(self, values: Floats) -> Floats:
+        """(n, K), or (n,) where targets have one axis."""
+        return values[:, 0] if self.n_outputs is None else values
 
     @property
     def runner(self) -> Runner:
         """What runs the algorithm; made when it is needed, as it is not pickled."""
         if self._runner is None:
             assert self.features is not None, "there is nothing to run before the first sample"
-            self._runner = Runner(self.algorithm, self.features)
+            self._runner = Runner(self.algorithm, self.features, self.n_rows)
         return self._runner
 
     def _scaled(self, rows: Floats) -> Floats:
-        return self.x_seen.look(rows, INPUT_WIDTH) if self.is_scaled else _missing_as_zero(rows)
+        """Rows scaled as if each were the next one."""
+        if not self.is_scaled:
+            return _missing_as_zero(rows)
+        return self._finished(self.x_seen.look(rows, INPUT_WIDTH), rows)
+
+    def _scaled_by_now(self, rows: Floats) -> Floats:
+        """Rows (…, d) scaled by the present statistics."""
+        if not self.is_scaled:
+            return rows
+        return self._finished(self.x_seen.scaled(rows, INPUT_WIDTH), rows)
+
+    def _finished(self, x: Floats, rows: Floats) -> Floats:
+        self._write_lag(x, rows)
+        return self._with_levels(x, rows)
+
+    def _targets_by_now(self, y: Floats) -> Floats:
+        """Targets (…, K) scaled by the present statistics."""
+        if not self.scales_targets:
+            return y
+        return np.where(np.isnan(y), np.nan, self.y_seen.scaled(y, TARGET_WIDTH))
 
     def copy(self) -> Self:
         """An independent copy of this learner."""
@@ -334,7 +526,8 @@ class Learner:
         For ``simulate(learner.algorithm, …, graph, learner.features, state=…)``, with samples that
         were scaled by `scaled`.
         """
-        first = first_state(Cell([graph], [self._fitted()]), self.algorithm, np.float64)
+        features = self._fitted_once()
+        first = first_state(Cell([graph], [features]), self.algorithm, np.float64)
         fields = [  # fields with one row per edge start from the first state
             np.repeat(own, graph.n_learners, axis=0) if len(own) == 1 else empty
             for own, empty in zip(self.state, first, strict=True)
@@ -344,17 +537,14 @@ class Learner:
     def scaled(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
         """Scale samples X (…, d), y (…) of a network by the present statistics of this learner."""
         inputs, targets = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        if self.is_scaled:
-            inputs = self.x_seen.scaled(inputs, INPUT_WIDTH)
-        if self.scales_targets:
-            targets = self.y_seen.scaled(targets[..., None], TARGET_WIDTH)[..., 0]
-        return inputs, targets
+        self._fitted_once()
+        return self._scaled_by_now(inputs), self._targets_by_now(targets[..., None])[..., 0]
 
     def joined(self, run: Run, k: int) -> Self:
         """Give a learner with the state of learner k of a run, and the scaling of this one."""
         made = self.copy()
         made.early = None
-        made.state = _state_of(run, k, self.algorithm, self._fitted())
+        made.state = _state_of(run, k, self.algorithm, self._fitted_once())
         return made
 
     @classmethod
@@ -374,9 +564,12 @@ class Learner:
         """Read what `save` wrote; an algorithm that is not part of domkl must be given."""
         return serialize.load_learner(cls, path, algorithm)
 
-    def _fitted(self) -> RandomFeatures:
+    def _fitted_once(self) -> RandomFeatures:
+        """The map of a learner with one output, which is what a network has for each learner."""
         if self.features is None:
             raise DataError("learner must have learned at least one sample, got none")
+        if self.n_rows > 1:
+            raise ParameterError(f"learner must have one output, got {self.n_rows}")
         return self.features
 
 

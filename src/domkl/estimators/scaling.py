@@ -11,24 +11,31 @@ from domkl.typing import Floats
 #: standard deviation of an input that is uniform on [0, 1], as after min-max scaling
 INPUT_WIDTH = 1 / math.sqrt(12)
 TARGET_WIDTH = 1.0
+#: of a category's level: samples of two levels are as far apart as the ends of such an input
+LEVEL_WIDTH = 1 / math.sqrt(2)
 
 
 class FirstSamples(NamedTuple):
     """The first samples, stored to be learned again when the scaling is known better."""
 
     x: Floats  # (n, d), NaN where a value is missing
-    y: Floats  # (n,)
+    y: Floats  # (n, K), NaN likewise
+    weights: Floats  # (n,)
 
     @classmethod
-    def empty(cls) -> Self:
+    def empty(cls, n_outputs: int) -> Self:
         """No samples yet."""
-        return cls(np.zeros((0, 0)), np.zeros(0))
+        return cls(np.zeros((0, 0)), np.zeros((0, n_outputs)), np.zeros(0))
 
-    def with_more(self, x: Floats, y: Floats) -> Self:
+    def widened(self, n_columns: int) -> Self:
+        """With new inputs, missing in these samples."""
+        missing = np.full((len(self.y), n_columns - self.x.shape[1]), np.nan)
+        return self._replace(x=np.column_stack([self.x, missing]))
+
+    def with_more(self, x: Floats, y: Floats, weights: Floats) -> Self:
         """Append samples; new inputs are missing in the earlier ones."""
-        before = np.full((len(self.y), x.shape[1]), np.nan)
-        before[:, : self.x.shape[1]] = self.x
-        return type(self)(np.concatenate([before, x]), np.concatenate([self.y, y]))
+        more, before = (x, y, weights), self.widened(x.shape[1])
+        return type(self)(*(np.concatenate(pair) for pair in zip(before, more, strict=True)))
 
 
 class Statistics(NamedTuple):
@@ -52,10 +59,10 @@ class Statistics(NamedTuple):
         missing = n_columns - len(self.n)
         return type(self)(*(np.concatenate([values, np.zeros(missing)]) for values in self))
 
-    def take(self, rows: Floats, width: float) -> Floats:
+    def take(self, rows: Floats, weights: Floats, width: float) -> Floats:
         """Add rows (n, d) one after the other; return each scaled by the statistics up to it."""
         out = np.empty_like(rows)
-        take_rows(out, rows, *self, width)
+        take_rows(out, rows, weights, *self, width)
         return out
 
     def look(self, rows: Floats, width: float) -> Floats:

@@ -17,11 +17,15 @@ from domkl import checks, storage
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, ParameterError
+from domkl.estimators.columns import Level
 from domkl.estimators.scaling import FirstSamples
 from domkl.storage import Arrays, Parts, sound
 
 if TYPE_CHECKING:
     from domkl.estimators.learner import Learner
+
+#: parameters of estimators that version 0.2 did not have; not stored where they are not set
+SINCE_0_3 = ("forget", "ridge", "newest_lag", "steps_ahead")
 
 L = TypeVar("L", bound="Learner")
 T = TypeVar("T")
@@ -48,7 +52,11 @@ class Saving:
 
     def save(self, path: str | Path) -> None:
         """Write the parameters and everything that was learned to a file, without pickle."""
-        params = {name: encode(value) for name, value in self._saved_params().items()}
+        params = {
+            name: encode(value)
+            for name, value in self._saved_params().items()
+            if value is not None or name not in SINCE_0_3
+        }
         header, arrays = parts_of(getattr(self, self._learner_name))
         header = {"params": params, "learner": header, **self._saved_more()}
         storage.write(path, storage.pack(self._kind(), Parts(header, arrays)))
@@ -101,13 +109,20 @@ def parts_of(learner: "Learner") -> Parts:
         "is_early": learner.early is not None,
         "fingerprint": None,
     }
+    if learner.n_outputs is not None:
+        header["n_outputs"] = learner.n_outputs
+    if learner.is_map_given:
+        header["is_map_given"] = True
     if features is not None:
         header |= {"fingerprint": features.fingerprint, "linear": features.linear}
         arrays["frequencies"] = features.frequencies
         for name, values in _tuples(learner).items():
             arrays |= {f"{name}.{field}": getattr(values, field) for field in values._fields}
         if learner.early is not None:
-            arrays |= {"early.x": learner.early.x, "early.y": learner.early.y}
+            x, y, weights = learner.early
+            arrays |= {"early.x": x, "early.y": y if learner.n_outputs else y[:, 0]}
+            if (weights != 1).any():
+                arrays["early.weights"] = weights
     return Parts(header, arrays)
 
 
@@ -120,7 +135,9 @@ def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
         n_frequencies=header["n_frequencies"],
         is_scaled=header["is_scaled"],
         seed=header["seed"],
+        n_outputs=header.get("n_outputs"),
     )
+    made.is_map_given = bool(header.get("is_map_given", False))
     if header["fingerprint"] is None:
         return made
     features = RandomFeatures(arrays["frequencies"], linear=header["linear"])
@@ -154,14 +171,18 @@ def _by_name(found: Arrays, empty: Any) -> Any:
 
 
 def _first_samples(learner: "Learner", arrays: Arrays) -> FirstSamples:
-    """The first samples; NaN stands for a missing value."""
+    """The first samples; NaN stands for a missing value. Weights of 1 are not stored."""
     x, y = (np.array(arrays[name]) for name in ("early.x", "early.y"))
-    shapes = (learner.n_seen, learner.n_inputs), (learner.n_seen,)
-    if (x.shape, y.shape) != shapes or not x.dtype == y.dtype == np.float64:
+    weights = np.array(arrays["early.weights"]) if "early.weights" in arrays else np.ones(len(y))
+    y = y[:, None] if y.ndim == 1 else y
+    n = learner.n_seen
+    shapes = (n, learner.n_inputs), (n, learner.n_rows), (n,)
+    found = FirstSamples(x, y, weights)
+    if tuple(each.shape for each in found) != shapes or any(v.dtype != np.float64 for v in found):
         raise DataError(f"its first samples must have shapes {shapes}")
-    if np.isinf(x).any() or not np.isfinite(y).all():
-        raise DataError("its first samples must be finite")
-    return FirstSamples(x, y)
+    if any(np.isinf(each).any() for each in found) or not (weights > 0).all():
+        raise DataError("its first samples must be finite, with weights above 0")
+    return found
 
 
 def _restored(
@@ -203,6 +224,8 @@ def decode(value: Any) -> Any:
         items = [decode(item) for item in value["items"]]
         return items if value["list"] else tuple(items)
     name = value["class"]
+    if name == Level.__name__:
+        return Level(**{field: decode(given) for field, given in value["fields"].items()})
     found = getattr(domkl, name, None)
     if not is_dataclass(found) or not _is_ours(found):
         raise DataError(f"{name!r} is no part of domkl; pass the algorithm to load with")

@@ -5,11 +5,12 @@ import numpy as np
 from domkl.core.scaling import look_at_rows, take_rows
 
 
-def taken(rows, width=1.0):
+def taken(rows, width=1.0, weights=None):
     rows = np.asarray(rows, dtype=float)
     statistics = np.zeros((3, rows.shape[1]))
     out = np.empty_like(rows)
-    take_rows(out, rows, *statistics, width)
+    weights = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=float)
+    take_rows(out, rows, weights, *statistics, width)
     return out, statistics
 
 
@@ -46,3 +47,9 @@ def test_looking_is_taking_without_counting():
     look_at_rows(out, rows[4:], *statistics, 1.0)
     np.testing.assert_array_equal(out, taken(rows)[0][4:])
     np.testing.assert_array_equal(statistics, before)
+
+
+def test_a_value_of_weight_3_counts_as_three_do():
+    _, weighted = taken([[1.0], [5.0], [2.0]], weights=[1, 3, 1])
+    _, repeated = taken([[1.0], [5.0], [5.0], [5.0], [2.0]])
+    np.testing.assert_allclose(weighted, repeated)

@@ -255,7 +255,7 @@ def test_a_learner_seeds_a_network_and_one_comes_out_again(name):
     rounds = learner.scaled(*(v[:100].reshape(20, 5, *v.shape[1:]) for v in (X, y)))
     run = domkl.simulate(algorithm, *rounds, graph, learner.features, state=state)
     first = learner.scaled(X[:5], y[:5])[0]  # the first round's predictions are the learner's own
-    expected = learner.runner.predict(learner.state, first)
+    expected = learner.runner.predict(learner.state, first)[:, 0]
     np.testing.assert_allclose(run.predictions[0], expected, rtol=1e-12, atol=1e-12)
     out = learner.joined(run, 3)
     function = algorithm.function(run.state)

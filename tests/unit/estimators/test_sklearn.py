@@ -15,10 +15,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import domkl
-from domkl.estimators.sklearn import OnlineKernelClassifier, OnlineKernelRegressor
+from domkl.estimators.sklearn import (
+    EXPECTED_FAILED_CHECKS,
+    OnlineKernelClassifier,
+    OnlineKernelRegressor,
+)
 
 CHECKS = [
-    pytest.param(model, check, id=f"{type(model).__name__}-{i}")
+    pytest.param(model, check, id=f"{type(model).__name__}-{check.func.__name__}-{i}")
     for model in (OnlineKernelRegressor(), OnlineKernelClassifier())
     for i, (_, check) in enumerate(estimator_checks_generator(model))
 ]
@@ -27,6 +31,10 @@ CHECKS = [
 @pytest.mark.parametrize(("model", "check"), CHECKS)
 def test_scikit_learns_own_checks(model, check):
     """All that `check_estimator` runs. The one for array API skips itself without its setting."""
+    if check.func.__name__ in EXPECTED_FAILED_CHECKS:
+        with pytest.raises(AssertionError, match="is not equivalent to fitting with removed"):
+            check(clone(model))
+        return
     check(clone(model))
 
 
@@ -129,7 +137,7 @@ def test_the_classifier_gives_probabilities():
     np.testing.assert_array_equal(model.decision_function(X[1000:]) > 0, chances[:, 1] > 0.5)
 
 
-def test_the_classifier_wants_two_classes_named_once():
+def test_the_classifier_wants_classes_named_once():
     X, y = samples(60)
     labels = np.sign(y)
     with pytest.raises(ValueError, match="classes must be passed"):
@@ -142,8 +150,6 @@ def test_the_classifier_wants_two_classes_named_once():
         model.partial_fit(X, 2 * labels)
     with pytest.raises(ValueError, match="one class"):
         OnlineKernelClassifier().fit(X, np.ones(60))
-    with pytest.raises(ValueError, match="Only binary"):
-        OnlineKernelClassifier().fit(X, np.arange(60) % 3)
 
 
 def test_algorithms_must_suit_the_task():
@@ -184,3 +190,95 @@ def test_a_missing_library_is_named_with_its_extra(library):
     code = f"import sys; sys.modules['{library}'] = None; import domkl.estimators.{library}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert f"pip install 'domkl[{library}]'" in done.stderr
+
+
+def test_several_classes_have_probabilities_that_add_up_to_1():
+    X, y = samples(900)
+    labels = np.digitize(y, [-0.5, 0.5])
+    model = OnlineKernelClassifier(n_frequencies=20).fit(X[:600], labels[:600])
+    chances = model.predict_proba(X[600:])
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    assert chances.shape == model.decision_function(X[600:]).shape == (300, 3)
+    np.testing.assert_array_equal(chances.argmax(axis=1), model.predict(X[600:]))
+    assert model.score(X[600:], labels[600:]) > 0.75
+
+
+def test_several_outputs_are_as_many_models():
+    X, y = samples(200)
+    both = np.column_stack([y, np.cos(X[:, 0])])
+    model = OnlineKernelRegressor(n_frequencies=10).fit(X, both)
+    alone = [OnlineKernelRegressor(n_frequencies=10).fit(X, column) for column in both.T]
+    found, std = model.predict(X, return_std=True)
+    for k in range(2):
+        expected = alone[k].predict(X, return_std=True)
+        np.testing.assert_allclose(found[:, k], expected[0], rtol=1e-9)
+        np.testing.assert_allclose(std[:, k], expected[1], rtol=1e-9)
+    with pytest.raises(ValueError, match="2 columns, got 1"):
+        model.partial_fit(X, y)
+
+
+def test_weights_count_as_so_many_rows_and_0_as_none():
+    X, y = samples(300)
+    weights = np.arange(300) % 2 * 1.0
+    left_out = OnlineKernelRegressor().fit(X[1::2], y[1::2])
+    weighted = OnlineKernelRegressor().fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(weighted.predict(X), left_out.predict(X))
+    ones = OnlineKernelRegressor().fit(X, y, sample_weight=np.ones(300))
+    np.testing.assert_array_equal(ones.predict(X), OnlineKernelRegressor().fit(X, y).predict(X))
+
+
+def test_weights_tell_which_labels_are_noisy():
+    """Half of the labels have a deviation of 3: by their weights they do not spoil the fit."""
+    X, y = samples(800)
+    noise = np.where(np.arange(500) % 2, 3.0, 0.1)
+    spoiled = y[:500] + noise * np.random.default_rng(1).normal(size=500)
+    plain = OnlineKernelRegressor().fit(X[:500], spoiled)
+    weighted = OnlineKernelRegressor().fit(X[:500], spoiled, sample_weight=0.01 / noise**2)
+    assert weighted.score(X[500:], y[500:]) > 0.9 > plain.score(X[500:], y[500:])
+    labels = np.where(np.arange(500) % 2, y[:500] < 0, y[:500] > 0)  # every second one is wrong
+    weights = np.where(np.arange(500) % 2, 0.1, 1.0)
+    model = OnlineKernelClassifier().fit(X[:500], labels, sample_weight=weights)
+    assert model.score(X[500:], y[500:] > 0) > 0.85
+
+
+def test_weights_that_are_none():
+    X, y = samples(50)
+    for bad in (-np.ones(50), np.full(50, np.nan), np.full(50, 1e9), np.ones(49)):
+        with pytest.raises(ValueError):
+            OnlineKernelRegressor().fit(X, y, sample_weight=bad)
+    with pytest.raises(ValueError, match="0 or 1 for DOMKL"):
+        OnlineKernelRegressor(domkl.DOMKL()).fit(X, y, sample_weight=np.full(50, 2.0))
+
+
+def test_what_can_be_tuned_is_a_parameter():
+    X, y = samples(200)
+    grid = {"forget": [0.9, 1.0], "ridge": [1e-3, 1.0], "n_frequencies": [5, None]}
+    search = GridSearchCV(OnlineKernelRegressor(), grid, cv=2).fit(X, y)
+    assert search.best_params_["forget"] == 1.0
+    model = OnlineKernelRegressor(forget=0.9, ridge=0.1, steps_ahead=3).fit(X, y)
+    assert model.learner_.algorithm == domkl.DOMKRLS(forget=0.9, ridge=0.1, steps_ahead=3)
+    with pytest.raises(ValueError, match="forget must be None where algorithm is given"):
+        OnlineKernelRegressor(domkl.DOMKRLS(), forget=0.9).fit(X, y)
+
+
+def test_the_newest_lag_is_compared_with_the_target():
+    """A random walk with drift: the change is learned, in the target's units."""
+    steps = np.random.default_rng(3).normal(size=801)
+    other = np.random.default_rng(4).normal(size=800)
+    series = 1e3 + 5 * np.cumsum(steps)
+    table = pd.DataFrame({"other": other, "now": series[:-1]})
+    target = series[1:] + 20 * other
+    model = OnlineKernelRegressor(newest_lag="now").fit(table[:700], target[:700])
+    errors = model.predict(table[700:]) - target[700:]
+    assert np.sqrt(np.mean(errors**2)) < 2 * 5  # rows after the first do not know the last label
+    same = OnlineKernelRegressor(newest_lag=1).fit(table[:700], target[:700])
+    np.testing.assert_array_equal(same.predict(table), model.predict(table))
+    with pytest.raises(ValueError, match="newest_lag must be one of the columns"):
+        OnlineKernelRegressor(newest_lag="then").fit(table, target)
+
+
+def test_the_number_of_frequencies_follows_that_of_inputs():
+    generator = np.random.default_rng(0)
+    for d, expected in ((1, 50), (4, 80), (30, 200)):
+        model = OnlineKernelRegressor().fit(generator.uniform(size=(5, d)), np.arange(5.0))
+        assert model.learner_.features.n_frequencies == expected
