@@ -1,4 +1,4 @@
-# make run    set up .venv and run the main job
+# make run    set up .venv and run the main job, then a real network: thirty car parks
 # make test   set up .venv with everything; lint, type-check, test
 # make quick  lint and test without real processes, documents and long runs; for while one writes
 # make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
@@ -16,6 +16,8 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
+	$(BIN)/domkl simulate --data parking --trials 1 --algorithm domkrls --algorithm domkrls-alone \
+		--algorithm linear-rls --algorithm last-value
 
 test: lint types
 	$(PYTEST)

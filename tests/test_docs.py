@@ -59,8 +59,8 @@ def _rows(text):
     found = {}
     for line in text.splitlines():
         words = line.split()
-        if len(words) == 6 and re.fullmatch(r"[a-z-]+", words[0]) and words[1][0].isdigit():
-            found[words[0]] = [float(word) for word in words[1:5]]
+        if len(words) == 9 and re.fullmatch(r"[a-z-]+", words[0]) and words[1][0].isdigit():
+            found[words[0]] = [float(word) for word in words[1:8]]
     return found
 
 

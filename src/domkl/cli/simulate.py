@@ -44,6 +44,15 @@ units), and writes the curves as PNG and CSV and the results as JSON.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     _add_data_arguments(parser)
+    _add_network_arguments(parser)
+    _add_algorithm_arguments(parser)
+    output = parser.add_argument_group("output")
+    add_out_argument(output)
+    output.add_argument("--json", action="store_true", help="print the results as one JSON object")
+
+
+def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the network and its trials."""
     network = parser.add_argument_group("network and trials")
     network.add_argument(
         "--learners",
@@ -73,6 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trials", metavar="N", type=int, default=20, help="number of trials (default: 20)"
     )
     add_run_arguments(network)
+
+
+def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that name algorithms and their parameters."""
     learner = parser.add_argument_group("algorithms")
     learner.add_argument(
         "--algorithm",
@@ -117,9 +130,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=50,
         help="random frequencies per kernel (default: 50)",
     )
-    output = parser.add_argument_group("output")
-    add_out_argument(output)
-    output.add_argument("--json", action="store_true", help="print the results as one JSON object")
 
 
 def _add_data_arguments(parser: argparse.ArgumentParser) -> None:

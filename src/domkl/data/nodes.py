@@ -407,7 +407,7 @@ def _table(
         "columns": columns,
         "levels": {name: levels for name, levels in kinds.items() if _base_in(name, columns)},
         "columns_left_out": _by_base(left_out, kinds),
-        "missing": _missing(columns, values, n_filled),
+        "cells_missing": _missing(columns, values, n_filled),
     }
     table = NodeTable(
         tuple(streams), tuple(columns), values, clock, spans, facts, "", tuple(places)
@@ -614,6 +614,6 @@ def _note(table: NodeTable) -> str:
     out = [f"{name} {why}" for name, why in facts["columns_left_out"].items()]
     if out:
         parts.append(f"columns left out: {', '.join(out)}")
-    n_missing = sum(facts["missing"].values())
+    n_missing = sum(facts["cells_missing"].values())
     parts.append(f"{n_missing} cells missing" if n_missing else "no cell missing")
     return "; ".join(parts)

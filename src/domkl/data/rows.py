@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.data.clock import CALENDAR, HOUR, Clock, calendar
@@ -185,10 +186,10 @@ class RowMaker:
         if state is not None:
             self._restore(state)
 
-    def push(self, values: Floats) -> Block:
+    def push(self, values: ArrayLike) -> Block:
         """Take the next ticks, (n, columns of the plan), NaN where nothing is known."""
-        plan, n = self.plan, len(values)
         values = np.asarray(values, dtype=np.float64)
+        plan, n = self.plan, len(values)
         if values.ndim != 2 or values.shape[1] != len(plan.columns):
             raise DataError(
                 f"values must have {len(plan.columns)} columns ({', '.join(plan.columns)}),"

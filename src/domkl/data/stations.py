@@ -54,7 +54,7 @@ def load_nodes(
         "rule": "paper",
         "rows_of_paper": data.paper_rows,
         "stations": list(table.nodes),
-        "missing_values": table.facts["missing"],
+        "missing_values": table.facts["cells_missing"],
     }
     return {
         h: each._replace(facts=each.facts | facts, graph=recipe.graph) for h, each in made.items()

@@ -186,10 +186,10 @@ def test_carriage_returns_end_lines(here, capsys):
 
 
 BAD = [
-    (["--csv", "none.csv", "--target", "price"], 3, "no such file: none.csv"),
+    (["--csv", "none.csv", "--target", "price"], 3, "none.csv: no such file"),
     (["--csv", "table.csv", "--target", "prize"], 3, "no column 'prize'; it has a, b, price"),
-    (["--csv", "words.csv", "--target", "b"], 3, "column 'a' must be a number, got 'x'"),
-    (["--csv", "gaps.csv", "--target", "b"], 3, "column 'a' is empty"),
+    (["--csv", "words.csv", "--target", "b"], 3, "line 3, column 'a': must be a number, got 'x'"),
+    (["--csv", "gaps.csv", "--target", "b"], 3, "line 2, column 'a': is empty; --missing drop"),
     (["--csv", "table.csv"], 2, "csv needs one of target"),
     (["--csv", "table.csv", "--target", "price", "--series", "a"], 2, "csv needs one of"),
     (["--target", "price"], 2, "need a csv file"),
@@ -209,11 +209,8 @@ BAD = [
     (["--threads", "0"], 2, "threads must be an integer >= 1, got 0"),
     (["--rho", "1", "--algorithm", "comkl"], 2, "rho is a parameter of none of the chosen"),
     (["--bandwidth", "1", "--algorithm", "domkl"], 2, "bandwidth is a parameter of none"),
-    (["--csv", "table.csv", "--target", "price", "--lags", "3"], 2, "lags is for a time series"),
     (["--drop", "a"], 2, "drop is for a table"),
-    (["--csv", "table.csv", "--series", "a", "--missing", "drop"], 2, "missing drop is for a"),
     (["--csv", "quote.csv", "--target", "b"], 3, "is no CSV"),
-    (["--csv", "semi.csv", "--target", "b"], 3, "cells must be separated by commas"),
     (["--learners", "40", "--connect", "0.01"], 2, "no connected graph of 40 learners"),
     (["--out", ""], 2, "out must name a folder"),
     (["--out", "x" * 300], 2, "out must be a folder that can be written"),
@@ -224,10 +221,9 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "code", "message"), BAD)
 def test_bad_input_is_one_line_and_leaves_nothing(here, capsys, arguments, code, message):
-    Path("words.csv").write_text("a,b\nx,1\n")
-    Path("gaps.csv").write_text("a,b\n,1\n")
+    Path("words.csv").write_text("a,b\n1,1\nx,2\n3,3\n")
+    Path("gaps.csv").write_text("a,b\n,1\n2,2\n")
     Path("quote.csv").write_text('a,b\n"1,2\n')
-    Path("semi.csv").write_text("a;b\n1;2\n")
     before = sorted(here.rglob("*"))
     assert run(*arguments) == code
     out, err = capsys.readouterr()

@@ -56,7 +56,7 @@ def test_what_was_done_is_told(write):
     }
     assert table.facts["first_lines_dropped"] == {"without a time": [8]}
     assert table.facts["levels"] == {"sky": ["fair", "rain"]}
-    assert table.facts["missing"] == {"load": 1, "sky=fair": 1, "sky=rain": 1}
+    assert table.facts["cells_missing"] == {"load": 1, "sky=fair": 1, "sky=rain": 1}
     for words in ("7 rows of 2 nodes", "every 1 h", "1 rows without a time left out", "sky has 2"):
         assert words in table.note
 

@@ -34,7 +34,7 @@ def test_a_table(here):
 
 def test_a_series(here):
     made = read_data(DataOptions(csv=Path("own.csv"), series="a", lags=3, scale="none"))
-    assert made.names == ("lag 1", "lag 2", "lag 3")
+    assert made.names == ("a lag 1", "a lag 2", "a lag 3")
     assert (made.X[0].tolist(), made.y[0]) == ([2, 1, 0], 3)
 
 
@@ -42,7 +42,15 @@ def test_declared_ranges(here):
     ranges = Path("ranges.csv")
     made = read_data(DataOptions(csv=Path("own.csv"), target="y", scale="declared", ranges=ranges))
     assert made.X[19].tolist() == [19 / 40, 1.0]
-    assert made.facts["values_outside"] == 0
+    assert made.facts["values_outside"] == {}
+
+
+def test_lags_and_inputs_together_are_of_the_rows_before(here):
+    made = read_data(DataOptions(csv="own.csv", target="y", lags="1,3", horizon=2, scale="none"))
+    assert made.names == ("y lag 1", "y lag 3", "a", "b")
+    # row 2: y now and two rows before, a and b now; the label two rows ahead
+    assert (made.X[0].tolist(), made.y[0]) == ([12, 10, 2, 2], 10 + 4 % 3)
+    assert (made.y.delay, made.newest_lag) == (1, 0)
 
 
 OWN = {"csv": Path("own.csv")}
@@ -54,9 +62,9 @@ OWN = {"csv": Path("own.csv")}
         ({**OWN, "data": "wave", "target": "y"}, "data and csv exclude each other"),
         (OWN, "csv needs one of target"),
         ({**OWN, "target": "y", "series": "a"}, "csv needs one of target"),
-        ({**OWN, "target": "y", "lags": 3}, "lags is for a time series, got a table"),
+        ({**OWN, "target": "y", "lags": "1,x"}, "lags must be numbers such as 1,6,24"),
+        ({**OWN, "target": "y", "horizon": "1,6"}, "horizon must be one number here"),
         ({**OWN, "series": "y", "drop": ("a",)}, "drop is for a table with target"),
-        ({**OWN, "series": "y", "missing": "drop"}, "missing drop is for a table"),
         ({**OWN, "target": "y", "scale": "declared"}, "scale declared needs ranges"),
         ({"ranges": Path("ranges.csv")}, "ranges are for scale declared, got scale minmax"),
         ({"target": "y"}, "target and series need a csv file"),
