@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from domkl.cli.progress import note_after
+from domkl.core.jit import noted_compilation
 from domkl.data.tables import read_columns
 from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.config.file import MeshConfig
@@ -41,7 +41,7 @@ def up(args: argparse.Namespace) -> int:
         ) as launcher,
         _signals() as asked,
     ):
-        with note_after(1.0, "compiling; this takes up to a minute, once"):
+        with noted_compilation():
             warm_up(launcher.config.model())  # otherwise each node would do it
         if not asked & ENDING:
             launcher.start()

@@ -1,22 +1,7 @@
 """Progress bars on standard error; each update also checks for Ctrl-C."""
 
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-
-
-@contextmanager
-def note_after(seconds: float, note: str) -> Iterator[None]:
-    """Print a note on standard error if the block takes longer than this."""
-    timer = threading.Timer(seconds, lambda: print(note, file=sys.stderr))
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 class Bar:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from domkl.algorithms.registry import ALGORITHMS, find
 from domkl.cli.output import add_out_argument, add_run_arguments, out_folder, outbox
-from domkl.cli.progress import Bar, note_after
+from domkl.cli.progress import Bar
 from domkl.data.catalog import DATASETS
 from domkl.errors import ParameterError
 from domkl.graphs.kinds import KINDS
@@ -299,6 +299,7 @@ def _parts(
     setting: "Setting",
 ) -> "list[Part]":
     """Run all algorithms for each horizon, with the delay that it needs."""
+    from domkl.core.jit import noted_compilation
     from domkl.experiments.compare import compare, compile_for, draw_graphs, suited_to
     from domkl.experiments.data import dealt
     from domkl.experiments.report import Part
@@ -308,7 +309,7 @@ def _parts(
     for data in forecasts:
         algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
         X, y = dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
-        with note_after(1.0, "compiling; this takes up to a minute, once"):
+        with noted_compilation():
             compile_for(algorithms, X, y, setting)
         facts = {**data.facts, "is_class": args.loss == "logistic"}
         with Bar(args.interrupts) as bar:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.cli.output import add_out_argument, out_folder, outbox, remove_empty
-from domkl.cli.progress import Bar, note_after
+from domkl.cli.progress import Bar
 from domkl.experiments.sweep import FORMATS
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int, Table]":
     """Run the units that are missing; on any exception, report what is stored."""
+    from domkl.core.jit import noted_compilation
     from domkl.experiments.sweep.run import complete, finished
 
     n_units, n_before = len(plan.units), len(finished(plan, store)[0])
@@ -93,7 +94,7 @@ def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int,
         print(f"{n_before} of {n_units} units are there already", file=sys.stderr)
     try:
         with Bar(args.interrupts) as bar:
-            note = note_after(1.0, "compiling; this takes up to a minute, once")
+            note = noted_compilation()
             table = complete(plan, store, args.workers, args.cluster, bar.update, preparing=note)
             return n_before, table
     except BaseException:

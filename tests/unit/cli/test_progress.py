@@ -3,7 +3,7 @@
 import pytest
 
 from domkl.cli.interrupts import Interrupts
-from domkl.cli.progress import Bar, note_after
+from domkl.cli.progress import Bar
 
 
 def test_a_bar_shows_the_last_update(capsys):
@@ -28,9 +28,3 @@ def test_an_update_notices_an_interrupt():
     interrupts.is_set = True
     with Bar(interrupts) as bar, pytest.raises(KeyboardInterrupt):
         bar.update("first", 0, 1)
-
-
-def test_no_note_for_what_is_quick(capsys):
-    with note_after(60, "slow"):
-        pass
-    assert capsys.readouterr().err == ""
