@@ -25,7 +25,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
+from domkl.algorithms.base import (
+    CompiledAlgorithm,
+    Inputs,
+    Net,
+    Prediction,
+    Sizes,
+    refused_losses,
+    uniform,
+)
 from domkl.algorithms.law import Law
 from domkl.core.hedge import combined_predictions, hedge_weights, pass_messages, single_predictions
 from domkl.core.jit import row, sweep
@@ -373,6 +381,10 @@ class DOKL(CompiledAlgorithm):
         dual_amendment(state.dual, state.center, gaps["theta"], net.degree, *rates)
         return state
 
+    def push(self, errors: Floats) -> float:
+        """2/ρ times the gradients 2(f − y)z of the squared loss: λ = ρ/2 Σ gaps balances them."""
+        return float(4 / self.rho * np.sqrt(np.sum(errors * errors)))
+
     def leave(self, state: SingleState) -> SingleState:
         """Reset the dual, which would go on pushing θ, and recentre on θ."""
         return state._replace(dual=np.zeros_like(state.dual), center=state.theta.copy())
@@ -438,4 +450,6 @@ class DOMKL(CompiledAlgorithm):
         return state, message
 
     amend = DOKL.amend
+    push = DOKL.push
+    refusal = refused_losses
     leave = DOKL.leave

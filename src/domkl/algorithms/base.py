@@ -37,7 +37,7 @@ from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
 from domkl.core.jit import IS_COMPILING, Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
-from domkl.core.losses import Loss
+from domkl.core.losses import BuiltIn, Loss
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
 
@@ -205,6 +205,20 @@ class Algorithm(Parameters, ABC):
         if theta is None or ours is None:
             return None
         return Function(theta, np.repeat(ours.weights, len(theta), axis=0))
+
+    def estimates(self, state: Any, heard: Mapping[str, Array]) -> Function | None:
+        """Give the functions that messages tell, one row each, with the state's kernel weights.
+
+        By default `neighbors`; override that where it adds what the state itself has learned.
+        """
+        return self.neighbors(state, heard)
+
+    def push(self, errors: Floats) -> float | None:
+        """Give the size of a sum of gaps that balances samples with such errors by kernel, (P,).
+
+        None where no gaps are accumulated.
+        """
+        return None
 
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """Say what in a neighbor's message, one row, no honest run can produce; None if nothing."""
@@ -388,6 +402,13 @@ def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: flo
     has = getattr(dispatcher._cache, "has", None)
     is_stored = is_new and has is not None and has(kinds, dispatcher.targetctx)
     return is_stored or _lost[key] >= PATIENCE
+
+
+def refused_losses(algorithm: Algorithm, message: Mapping[str, Array]) -> str | None:
+    """Say that accumulated losses are negative, which domkl's own losses never are."""
+    least = float(message["loss"].min(initial=0.0))
+    is_own = algorithm.loss is not None and isinstance(algorithm.loss.compiled, BuiltIn)
+    return f"loss must not be negative, got {least:.3g}" if is_own and least < 0 else None
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
+from domkl.algorithms.base import (
+    CompiledAlgorithm,
+    Inputs,
+    Net,
+    Prediction,
+    Sizes,
+    refused_losses,
+    uniform,
+)
 from domkl.algorithms.law import Law
 from domkl.core.hedge import combined_predictions, hedge_weights, single_predictions
 from domkl.core.jit import sweep
@@ -229,3 +237,4 @@ class RFFDOMKL(CompiledAlgorithm):
         return State(theta, combined, np.zeros(sizes.weights), uniform(sizes))
 
     idle_step = RFFDOKL.idle_step
+    refusal = refused_losses

@@ -854,6 +854,10 @@ class DOMKRLS(CompiledAlgorithm):
         assert found is not None
         return found
 
+    def estimates(self, state: State, heard: Mapping[str, Array]) -> Function:
+        """Their θs with our evidence for each fit, and nothing of ours."""
+        return self.neighbors(state._replace(top=np.array([[1.0, 0.0, 0.0]])), heard)
+
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """What no run of this algorithm can say."""
         for name, values in message.items():

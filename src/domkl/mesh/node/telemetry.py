@@ -113,6 +113,8 @@ def _edges(node: Node, protocol: Protocol) -> Iterator[tuple[str, dict[str, Any]
                 "n_exchanged": edge.n_exchanged,
                 "n_asked": edge.n_asked,
                 "n_epochs": edge.n_epochs,
+                "is_distrusted": edge.is_barred,
+                "n_distrusted": edge.n_barred,
                 "silent_seconds": None if heard is None else round(node.seconds_since(heard), 3),
                 "sent": 0 if moved is None else moved.sent,
                 "sent_bytes": 0 if moved is None else moved.sent_bytes,

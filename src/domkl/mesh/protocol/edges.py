@@ -83,6 +83,7 @@ class Edge:
         self.own_number = number  # our half of the epoch
         self.peer_number = 0  # the neighbor's half; 0 while it is unknown
         self.is_open = False  # whether both ends know both numbers
+        self.is_barred = False  # whether it is not to be opened, because of what was said on it
         self.measures = EdgeMeasures()  # what the operator sees of this edge
         self.last_heard: float | None = None  # when the neighbor's last valid frame came
         self.last_sent = -np.inf  # when our last frame was sent
@@ -336,6 +337,18 @@ class Edges:
         """End the epoch of an edge by raising our number."""
         self._close(edge, own=self._next())
 
+    def bar(self, edge: Edge, text: str) -> None:
+        """Say goodbye to a neighbor that is not heeded, and do not open the edge again."""
+        self._send(edge, Kind.BYE, edge.last_sent)
+        self.restart(edge)
+        edge.is_barred = edge.measures.is_barred = True
+        edge.measures.n_barred += 1
+        self._alarm("distrusted", edge.peer, text, is_repeated=True)
+
+    def unbar(self, edge: Edge) -> None:
+        """Let the edge be opened again; the next tick greets."""
+        edge.is_barred = edge.measures.is_barred = False
+
     def _accept(self, edge: Edge, frame: Frame, now: float) -> None:
         """Act on a frame of the edge's epoch."""
         if frame.kind is Kind.OFFER:
@@ -366,9 +379,13 @@ class Edges:
                 text = f"{edge.peer} is of an earlier start than heard before; is its clock behind?"
                 self._alarm("refused", edge.peer, text)
             return
-        edge.last_heard = edge.measures.last_heard = now
+        if not edge.is_barred:
+            edge.last_heard = edge.measures.last_heard = now
         if frame.from_epoch > edge.peer_number:
             self._close(edge, peer=frame.from_epoch)
+        if edge.is_barred:
+            self._refuse(edge.peer, "distrusted")
+            return
         if frame.to_epoch == edge.own_number and not edge.is_open:
             edge.open()
             self._rewire()
@@ -389,6 +406,8 @@ class Edges:
             self._alarm("mismatch", edge.peer, text)
 
     def _greet(self, edge: Edge, now: float) -> None:
+        if edge.is_barred:
+            return
         flags = OPEN if edge.is_open else 0
         self._send(edge, Kind.HELLO, now, flags=flags, payload=encode_parts(self._model.parts))
 

@@ -95,7 +95,7 @@ class Checkpoint(NamedTuple):
 class Alarm(NamedTuple):
     """Something that an operator should know."""
 
-    kind: str  # "refused", "mismatch", "down", "up" or "left"
+    kind: str  # "refused", "mismatch", "down", "up", "left", "distrusted" or "astray"
     peer: str
     text: str
 

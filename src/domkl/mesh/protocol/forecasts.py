@@ -28,6 +28,11 @@ class Forecast(NamedTuple):
     by_kernel: Floats  # (1, P)
     notes: Floats  # (1, N)
 
+    @property
+    def prediction(self) -> Prediction:
+        """What was predicted."""
+        return Prediction(*(np.asarray(each, dtype=np.float64) for each in self[2:]))
+
 
 class Forecasts:
     """The forecasts of one learner that wait for their labels, oldest first.
@@ -72,9 +77,8 @@ class Forecasts:
             return None
         if due is None or np.isnan(moment.then).any():
             return self.learner.idle_step()
-        prediction = Prediction(*(np.asarray(each, dtype=np.float64) for each in due[2:]))
         inputs, y = self.learner.inputs(moment.then), np.array([moment.y])
-        return self.learner.local_step(inputs, prediction, y)[1]
+        return self.learner.local_step(inputs, due.prediction, y)[1]
 
     def saved(self, prefix: str) -> dict[str, Array]:
         """Return what a checkpoint keeps."""

@@ -162,15 +162,14 @@ class LocalLearner:
         apart = theirs - y_hat
         return float(apart @ apart) / len(apart)
 
-    def learn(self, x: Floats, y: float) -> float:
+    def learn(self, x: Floats, y: float) -> Prediction:
         """Take a sample without neighbors; return the prediction made before."""
         inputs, prediction = self.look(x)
-        y_hat, due = float(prediction.y_hat[0]), self.due(inputs, prediction, np.array([y]))
-        if due is not None:
-            message = self.local_step(*due)[1]
-            if message is not None:
-                self.merge(message, ())
-        return y_hat
+        due = self.due(inputs, prediction, np.array([y]))
+        message = None if due is None else self.local_step(*due)[1]
+        if message is not None:
+            self.merge(message, ())
+        return prediction
 
     def local_step(self, inputs: Inputs, prediction: Prediction, y: Floats) -> tuple[Any, Any]:
         """Learn a sample, given what `look` or `due` returned; return the state and the message.
@@ -299,6 +298,8 @@ class EdgeMeasures:
     n_exchanged: int = 0  # completed exchanges, in all epochs
     n_asked: int = 0  # requests for an offer that had not come
     n_epochs: int = 0  # times that the edge was opened
+    is_barred: bool = False  # whether the neighbor is not heeded, see guard.py
+    n_barred: int = 0  # how often that was decided
     last_heard: float | None = None  # time, by the clock that `Protocol.handle` is given
 
 

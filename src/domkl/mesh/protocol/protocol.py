@@ -25,16 +25,18 @@ from typing import Any, Literal
 import numpy as np
 
 from domkl import checks
+from domkl.algorithms.base import Prediction
 from domkl.errors import DataError
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
-from domkl.mesh.protocol.forecasts import Forecasts, from_bits
+from domkl.mesh.protocol.forecasts import Forecast, Forecasts, from_bits
+from domkl.mesh.protocol.guard import Guard
 from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer, longest_frame
 from domkl.storage import Parts
-from domkl.typing import Floats
+from domkl.typing import Array, Floats
 
 #: names of the forecasts in a snapshot, of the learner and of the one without neighbors
 FORECASTS = ("forecasts", "forecasts_alone")
@@ -59,6 +61,9 @@ class Protocol:
     measures_alone : bool
         Whether to run a second learner without neighbors on the same samples, which measures what
         the neighbors are worth.
+    is_guarded : bool
+        Whether neighbors that seem to lie are not heeded, see guard.py. This needs the second
+        learner, too.
     snapshot : Parts, optional
         What `snapshot` returned before a restart. A learner without neighbors continues to the bit;
         one with neighbors resets its duals and begins new epochs.
@@ -75,6 +80,7 @@ class Protocol:
         incarnation: int,
         checkpoint_every: int = 100,
         measures_alone: bool = True,
+        is_guarded: bool = True,
         snapshot: Parts | None = None,
     ) -> None:
         self.name = name  # as the neighbors know this learner
@@ -85,7 +91,9 @@ class Protocol:
         self.measures = Measures()  # of predictions, steps, edges and refused frames
         self.learned = 0  # number of the last sample that was learned
         self.learner = LocalLearner(model)  # the algorithm's state
-        self.alone = LocalLearner(model) if measures_alone else None  # the one without neighbors
+        is_twin_needed = measures_alone or is_guarded
+        self.alone = LocalLearner(model) if is_twin_needed else None  # the one without neighbors
+        self.guard = Guard(self.learner, self.alone) if self.alone and is_guarded else None
         forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
         self.forecasts = [Forecasts(each) for each in forecasting]  # of both, if it forecasts
         if snapshot is not None:
@@ -175,8 +183,8 @@ class Protocol:
 
     def _apply_changes(self) -> None:
         """Bring the learner in step with what happened to its edges."""
-        changes, self.edges.changes = self.edges.changes, []
-        for change in changes:
+        while self.edges.changes:
+            change = self.edges.changes.pop(0)
             if isinstance(change, Completed):
                 self._completed(change.edge, change.pair)
             elif isinstance(change, Closed):
@@ -186,6 +194,10 @@ class Protocol:
 
     def _completed(self, edge: Edge, pair: Pair) -> None:
         """Keep the pair for the merge of this step, or add its gaps to the state now."""
+        doubt = self.guard.judge(edge, pair, self._step) if self.guard is not None else ""
+        if doubt:
+            self.edges.bar(edge, doubt)
+            return
         if self._message is not None and edge.own_step == self._step:
             edge.fresh = pair
         else:
@@ -241,15 +253,13 @@ class Protocol:
     def _take(self, moment: events.Moment, now: float) -> None:
         """Learn the label of now; forecast from the inputs of now when that step has ended."""
         self.learned, self._newest = moment.number, moment
-        messages = []
-        for forecasts in self.forecasts:
-            due = forecasts.due(moment.tick)
-            if due is not None and forecasts.learner is self.learner:
-                naive = from_bits(due.naive)[0]
-                self.measures.judge_forecast(moment.y, float(due.y_hat[0]), naive)
-            elif due is not None:
-                self.measures.judge_alone(moment.y, float(due.y_hat[0]))
-            messages.append(forecasts.learn(due, moment))
+        due = [each.due(moment.tick) for each in self.forecasts]
+        self._score(moment, due)
+        if self.guard is not None and self.guard.is_astray():
+            self._start_over()
+        messages = [
+            each.learn(then, moment) for each, then in zip(self.forecasts, due, strict=True)
+        ]
         if self.alone is not None and messages[1] is not None:
             self.alone.merge(messages[1], ())
         self.edges.effects.append(events.Predicted(moment.number, np.nan))
@@ -258,6 +268,18 @@ class Protocol:
         else:
             self._is_following = False
             self._offer(messages[0], HASTE * MOST_HASTE if self._queue else 0, now)
+
+    def _score(self, moment: events.Moment, due: Sequence[Forecast | None]) -> None:
+        """Record how the forecasts of this moment went, with and without neighbors."""
+        ours, alone = due[0], due[1] if len(due) > 1 else None
+        if ours is not None:
+            naive = from_bits(ours.naive)[0]
+            self.measures.judge_forecast(moment.y, float(ours.y_hat[0]), naive)
+        if alone is not None:
+            self.measures.judge_alone(moment.y, float(alone.y_hat[0]))
+        if ours is not None and alone is not None and not np.isnan(moment.then).any():
+            z = self.learner.inputs(moment.then).z
+            self._watch(z, moment.y, float(ours.y_hat[0]), alone.prediction)
 
     def _forecast(self) -> None:
         """Forecast from the newest inputs, once."""
@@ -278,16 +300,46 @@ class Protocol:
         self.edges.effects.append(events.Predicted(sample.number, y_hat))
         self.measures.judge(sample.y, y_hat, self.learner.neighbor_distance(inputs, y_hat))
         if self.alone is not None:
-            self.measures.judge_alone(sample.y, self.alone.learn(sample.x, sample.y))
+            self._learn_alone(inputs.z, sample, y_hat)
         self.learned = sample.number
         due = self.learner.due(inputs, prediction, np.array([sample.y]))
         if due is None:
             return
         self.measures.see(float(due[2][0]))
+        if self.guard is not None and self.guard.is_astray():
+            self._start_over()
         message = self.learner.local_step(*due)[1]
         if message is not None:
             self._is_following = False
             self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
+
+    def _learn_alone(self, z: Array, sample: events.Sample, y_hat: float) -> None:
+        """Let the learner without neighbors learn the sample, and the guard see how it went."""
+        assert self.alone is not None
+        before = self.alone.learn(sample.x, sample.y)
+        self.measures.judge_alone(sample.y, float(before.y_hat[0]))
+        if not self.model.delay:  # else the label is not known yet
+            self._watch(z, sample.y, y_hat, before)
+
+    def _watch(self, z: Array, y: float, y_hat: float, alone: Prediction) -> None:
+        """Let the guard see a label, and what was said of it with and without neighbors."""
+        if self.guard is None or np.isnan(y):
+            return
+        self.guard.see(z, y, y_hat, alone)
+        for peer in self.guard.forgiven(self._step):
+            if peer in self.edges.by_peer:
+                self.edges.unbar(self.edges.by_peer[peer])
+
+    def _start_over(self) -> None:
+        """Take over the state of the learner without neighbors, in new epochs of all edges."""
+        assert self.alone is not None
+        for edge in list(self.edges.opened):
+            self.edges.restart(edge)
+        self._apply_changes()
+        state = {name: values.copy() for name, values in self.alone.state._asdict().items()}
+        self.learner.state = type(self.alone.state)(**state)
+        text = "our function became far worse than without neighbors; going on from the latter"
+        self.edges.effects.append(events.Alarm("astray", "", text))
 
     def _follow(self, now: float) -> bool:
         """Begin a step without a sample, if a neighbor has waited long enough for our offer."""

@@ -18,6 +18,7 @@ from domkl.mesh.protocol import events
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.testing.liars import Liar
 from domkl.storage import Parts
 from domkl.typing import Floats
 
@@ -83,10 +84,14 @@ class VirtualNetwork:
         Draws what happens to frames.
     protocol : type
         `Protocol`, or a variant of it to compare with.
+    is_guarded : bool
+        As of `Protocol`; here not by default, as it doubles the time.
 
     Attributes
     ----------
     machines : name → Machine
+    liars : name → Liar
+        Empty at first.
     now : float
         Virtual time in seconds.
     alarms : list of (time, name, events.Alarm)
@@ -106,6 +111,7 @@ class VirtualNetwork:
         conditions: Conditions = Conditions(),  # noqa: B008  frozen
         generator: np.random.Generator | None = None,
         protocol: type[Protocol] = Protocol,
+        is_guarded: bool = False,
     ) -> None:
         self.model, self.x, self.y = model, x, y
         self.conditions, self.period = conditions, period
@@ -115,11 +121,13 @@ class VirtualNetwork:
             timing=timing,
             checkpoint_every=checkpoint_every,
             measures_alone=False,
+            is_guarded=is_guarded,
         )
         self._generator = generator or np.random.default_rng(0)
         self.machines = {name: Machine(name, tuple(near)) for name, near in neighbors.items()}
         self._column = {name: k for k, name in enumerate(self.machines)}  # of x and y
         self._cuts: set[frozenset[str]] = set()
+        self.liars: dict[str, Liar] = {}
         self.alarms: list[tuple[float, str, events.Alarm]] = []
         self.now = 0.0
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []  # a heap, by time and order
@@ -298,6 +306,11 @@ class VirtualNetwork:
             self.alarms.append((self.now, machine.name, effect))
 
     def _send(self, sender: str, effect: events.Send) -> None:
+        protocol = self.machines[sender].protocol
+        if sender in self.liars and protocol is not None:
+            layout = protocol.edges.layout
+            data = self.liars[sender].change(effect.data, protocol.learned, layout)
+            effect = effect._replace(data=data)
         if frozenset((sender, effect.peer)) not in self._cuts:
             frame = events.Received(sender, effect.data)
             for delay in self.conditions.delays(self._generator):

@@ -33,7 +33,8 @@ def test_without_neighbors_a_learner_is_a_simulated_one_without_edges(model_of, 
     graph = domkl.Graph.empty(1)
     run = domkl.simulate(model.algorithm, x, y, graph, model.features)
     learner = LocalLearner(model)
-    said = [learner.learn(row[0], float(label[0])) for row, label in zip(x, y, strict=True)]
+    pairs = zip(x, y, strict=True)
+    said = [learner.learn(row[0], float(label[0])).y_hat[0] for row, label in pairs]
     np.testing.assert_array_equal(said, run.predictions[:, 0])
 
 

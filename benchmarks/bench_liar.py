@@ -1,0 +1,95 @@
+"""What one liar among six learners costs the honest ones, in virtual time.
+
+    DOMKL_DATA=folder python benchmarks/bench_liar.py [--rounds N] [--sets NAME ...]
+
+Six learners on a ring with two chords, in lockstep, samples dealt in turn. The liar follows the
+protocol and changes its offers from a tenth of the stream on. Printed are the squared errors of the
+honest learners relative to the same run without a liar and without a guard, over the last fifth and
+over the whole run; how often honest learners distrusted the liar, and each other. "Nobody" is the
+run with guards and without a liar, and "alone" that of the learners without neighbors.
+"""
+
+import argparse
+from functools import cache
+
+import domkl
+from domkl.algorithms.registry import find
+from domkl.data.sets import load_set
+from domkl.data.streams import deal
+from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.testing import VirtualNetwork
+from domkl.mesh.testing.liars import LIES, Liar
+
+K, M, LIAR, PERIOD = 6, 50, "2", 0.1
+EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 5), (0, 3), (1, 4))
+HONEST = [k for k in range(K) if str(k) != LIAR]
+
+
+def neighbors(edges):
+    pairs = {*edges, *((b, a) for a, b in edges)}
+    return {str(k): [str(n) for n in range(K) if (k, n) in pairs] for k in range(K)}
+
+
+@cache
+def streams(name, n_rounds):
+    made = load_set(name)
+    x, y = deal(made.X, made.y, K, "interleaved")
+    return x[:n_rounds], y[:n_rounds]
+
+
+def model_of(algorithm, n_inputs):
+    made = find(algorithm).make()
+    features = domkl.RandomFeatures.draw(made.bank(), n_inputs, M, seed=1)
+    ranges = tuple(Range(f"x{i}", 0, 1) for i in range(n_inputs))
+    return Model(made, features, ranges, Range("y", 0, 1))
+
+
+def run(algorithm, name, n_rounds, lie=None, edges=EDGES, is_guarded=True):
+    """Return the errors (T, K), and how often the liar and honest learners were distrusted."""
+    x, y = streams(name, n_rounds)
+    given = {"period": PERIOD, "is_guarded": is_guarded}
+    network = VirtualNetwork(model_of(algorithm, x.shape[2]), neighbors(edges), x, y, **given)
+    if lie is not None:
+        network.liars[LIAR] = Liar(lie, since=len(y) // 10)
+    network.run(1 + len(y) * PERIOD + 60)
+    told = [(name, each.peer) for _, name, each in network.alarms if each.kind == "distrusted"]
+    by_honest = [peer for name, peer in told if name != LIAR]
+    n_liar = sum(peer == LIAR for peer in by_honest)
+    return network.predictions() - y, (n_liar, len(by_honest) - n_liar)
+
+
+def show(label, errors, base, counts=("", "")):
+    found, least = errors[:, HONEST] ** 2, base[:, HONEST] ** 2
+    last = len(found) - len(found) // 5
+    part, whole = found[last:].mean() / least[last:].mean(), found.mean() / least.mean()
+    print(f"  {label:8} {part:10.3f} {whole:10.3f} {counts[0]:>6} {counts[1]:>6}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=600)
+    parser.add_argument("--sets", nargs="+", default=["traffic", "air-quality"])
+    parser.add_argument("--algorithms", nargs="+", default=["domkl", "domkrls"])
+    parser.add_argument("--lies", nargs="+", default=list(LIES))
+    parser.add_argument("--unguarded", action="store_true", help="without guards")
+    args = parser.parse_args()
+    for name in args.sets:
+        for algorithm in args.algorithms:
+            given = algorithm, name, args.rounds
+            base, _ = run(*given, is_guarded=False)
+            print(f"{name}, {algorithm}: last fifth, whole run, distrusted: liar, honest")
+            show("alone", run(*given, edges=(), is_guarded=False)[0], base)
+            show("nobody", *_turned(run(*given), base))
+            for lie in args.lies:
+                show(lie, *_turned(run(*given, lie, is_guarded=not args.unguarded), base))
+
+
+def _turned(found, base):
+    errors, counts = found
+    return errors, base, counts
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""The guard of a learner: which neighbors it heeds.
+
+A neighbor with a valid certificate may lie. The guard looks at every completed exchange before it
+reaches the algorithm, and compares what the neighbor says with what this learner's own samples make
+possible. It changes nothing about an exchange: while no neighbor is distrusted, results are
+those without a guard, to the bit.
+
+Each exchange gives a *strain*, where 1 is about the most that honest neighbors come to:
+
+- Algorithms that accumulate gaps (ADMM): the size of the sum of gaps that the edge has brought in
+  this epoch, in units of the samples' own push (`Algorithm.push`). In ADMM the duals balance the
+  gradients of the samples. So honest edges stay at the size of one learner's gradients, whereas
+  a lie that goes on, however small, adds up.
+- All others: the squared error of the neighbor's function on this learner's last samples, in units
+  of what the learner without neighbors makes of them, or the learner itself, whichever is more.
+- Losses by kernel: how far they are from the learner's own, as a factor, whatever their level.
+
+Strains above 1 add up by their logarithms, and those below 1 take from the sum. A neighbor is
+distrusted when the sum is beyond `PATIENCE`, or at once by a strain beyond `GROSS`. The edge is
+then closed, which takes back all that it has brought, and opened again some steps later; if that is
+repeated, after twice as many, up to a limit. So the mesh heals by itself when the neighbor is gone,
+or is honest again.
+
+Two learners that were apart are far from each other at first, and meet within some exchanges: the
+gap of an epoch's first exchange is allowed for, less in each further one. After every second pause
+it is not, so that a liar gets the benefit of it ever more rarely.
+
+What a lie has done to the learner before is undone, too. A learner whose own function errs far more
+than the one without neighbors is *astray*: it closes all edges, takes the other one's state over,
+and opens them again.
+
+All references are of the learner without neighbors (the *twin*), which no neighbor can spoil.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping
+
+import numpy as np
+
+from domkl.algorithms.base import Function, Prediction
+from domkl.mesh.protocol.edges import Edge, Pair
+from domkl.mesh.protocol.learner import LocalLearner
+from domkl.typing import Array, Floats
+
+#: logarithms of strains that a neighbor may add up
+PATIENCE = 4.0
+#: strain that is not tolerated once
+GROSS = 3.0
+#: samples before which nobody is judged, and on which functions are compared
+WINDOW = 20
+#: weight of the newest sample in what is known of the errors, after the first ones
+RATE = 0.01
+#: sum of gaps of an honest edge, in units of the samples' push
+HONEST_PUSH = 0.5
+#: of the gap in an epoch's first exchange, how much is allowed for in each further one
+ARRIVAL = 0.6
+#: exchanges of an epoch in which this matters, and in which functions are compared, too
+N_ARRIVAL = 5
+#: largest such gap, in units of the learner's own function
+MOST_APART = 3.0
+#: squared error of a learner that was apart, on our samples, in units of ours
+ARRIVING_ERROR = 1.0
+#: squared error of an honest neighbor's function on our samples, in units of ours
+HONEST_ERROR = 1.1
+#: mean squared errors that a sample counts at most
+OUTLIER = 10.0
+#: share of the mean squared error that those of the last samples are held to be at least
+LEAST_ERROR = 0.3
+#: factor between the losses by kernel of two honest learners
+HONEST_LOSS = 3.0
+#: share of the mean loss that is added to each before they are compared
+LEAST_LOSS = 0.05
+#: squared error of a learner that is astray, in units of the twin's
+ASTRAY = 2.0
+#: steps that a neighbor is not heeded, at first and at most
+FIRST_PAUSE, LONGEST_PAUSE = 100, 800
+TINY = 1e-300
+
+
+class Sum:
+    """Logarithms of strains, added up; never below 0."""
+
+    def __init__(self) -> None:
+        self.value = 0.0
+
+    def add(self, strain: float) -> bool:
+        """Add a strain; return whether that is too much, and then begin anew."""
+        self.value = max(self.value + math.log(min(max(strain, 1 / GROSS), GROSS)), 0.0)
+        is_beyond = strain > GROSS or self.value > PATIENCE
+        if is_beyond:
+            self.value = 0.0
+        return is_beyond
+
+
+class Record:
+    """What is held against one neighbor."""
+
+    def __init__(self) -> None:
+        self.strain = Sum()
+        self.n_pauses = 0  # how often it was distrusted
+        self.resumes = 0  # step from which it is heeded again; 0 if it is
+        self.apart = 0.0  # size of the gap in the first exchange of the epoch
+
+    def pause(self) -> int:
+        """Return for how many steps to pause now."""
+        self.n_pauses += 1
+        return int(min(FIRST_PAUSE * 2 ** min(self.n_pauses - 1, 20), LONGEST_PAUSE))
+
+    @property
+    def may_be_apart(self) -> bool:
+        """Whether the neighbor may come from afar: not after every second pause."""
+        return self.n_pauses == 0 or self.n_pauses % 2 == 1
+
+
+class Window:
+    """The last samples of a learner: features, labels and squared errors of two learners."""
+
+    def __init__(self) -> None:
+        self._rows: deque[tuple[Array, float, float, float]] = deque(maxlen=WINDOW)
+
+    def add(self, z: Array, y: float, own: float, twin: float) -> None:
+        """Take in a sample, with the squared errors of the learner and of its twin."""
+        self._rows.append((z, y, own, twin))
+
+    def errors(self, limit: float) -> tuple[float, float]:
+        """Return both mean squared errors; each sample counts ``limit`` at most."""
+        rows = np.minimum([row[2:] for row in self._rows], limit)
+        return float(rows[:, 0].mean()), float(rows[:, 1].mean())
+
+    def error(self, function: Function, limit: float) -> float:
+        """Return the same of a function, of one learner."""
+        weighed = (function.theta[0] * function.weights[0][:, None]).reshape(-1)
+        z, y = np.array([row[0] for row in self._rows]), np.array([row[1] for row in self._rows])
+        return float(np.minimum((z @ weighed - y) ** 2, limit).mean())
+
+
+class Guard:
+    """Compares what neighbors say with a learner's own samples.
+
+    Parameters
+    ----------
+    learner, twin : LocalLearner
+        With neighbors, and without.
+    """
+
+    def __init__(self, learner: LocalLearner, twin: LocalLearner) -> None:
+        self._learner, self._twin = learner, twin
+        self._algorithm = learner.model.algorithm
+        self._by_gaps = bool(learner.gap_fields) and self._algorithm.push(np.zeros(1)) is not None
+        self._records: dict[str, Record] = {}
+        self._astray = Sum()
+        self._n = 0  # samples seen
+        self._errors: Floats = np.zeros(learner.model.features.n_kernels)  # squared, by kernel
+        self._error = 0.0  # squared, of the twin
+        self._window = Window()
+
+    def see(self, z: Array, y: float, y_hat: float, twin: Prediction) -> None:
+        """Take a sample into account, with what both learners predicted."""
+        self._n += 1
+        rate, error = max(RATE, 1 / self._n), float(twin.y_hat[0] - y) ** 2
+        self._errors += rate * ((twin.by_kernel[0] - y) ** 2 - self._errors)
+        self._error += rate * (error - self._error)
+        self._window.add(z.reshape(-1).copy(), y, (y_hat - y) ** 2, error)
+
+    def is_astray(self) -> bool:
+        """Whether the learner has become far worse than its twin; ask once a sample."""
+        if self._n < WINDOW:
+            return False
+        least = LEAST_ERROR * self._error
+        own, twin = self._window.errors(self._limit)
+        if not self._by_gaps:
+            own = self._function_error(self._learner)
+            twin = max(twin, self._function_error(self._twin))
+        return self._astray.add(own / max(twin, least, TINY) / ASTRAY)
+
+    def judge(self, edge: Edge, pair: Pair, step: int) -> str:
+        """Take note of an exchange that is to be merged; return why not, "" if it may be."""
+        if self._n < WINDOW:
+            return ""
+        record = self._records.setdefault(edge.peer, Record())
+        strain, text = max(self._strains(record, edge, pair), default=(0.0, ""))
+        if not record.strain.add(strain):
+            return ""
+        record.resumes = step + record.pause()
+        return f"{edge.peer} is not heeded for {record.resumes - step} steps: {text}"
+
+    def forgiven(self, step: int) -> list[str]:
+        """Return the neighbors that are heeded again from this step on."""
+        found = [peer for peer, each in self._records.items() if 0 < each.resumes <= step]
+        for peer in found:
+            self._records[peer].resumes = 0
+        return found
+
+    @property
+    def _limit(self) -> float:
+        return OUTLIER * self._error
+
+    def _strains(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
+        own, theirs = pair.own.fields, pair.theirs.fields
+        found = [self._gap_strain(record, edge, pair)] if self._by_gaps else []
+        if not self._by_gaps:
+            found += self._error_strain(theirs, HONEST_ERROR)
+        elif edge.n_done <= N_ARRIVAL and not self._is_newcomer(record, pair):
+            found += self._error_strain(theirs, ARRIVING_ERROR)
+        if "loss" in own and own["loss"].shape[1] > 1:
+            found.append(_loss_strain(own, theirs))
+        return found
+
+    def _gap_strain(self, record: Record, edge: Edge, pair: Pair) -> tuple[float, str]:
+        gaps = pair.gaps(self._learner.gap_fields)
+        brought = {field: edge.contribution.get(field, 0.0) + gap for field, gap in gaps.items()}
+        push = max(self._algorithm.push(np.sqrt(self._errors)) or 0.0, TINY)
+        if edge.n_done == 1:
+            most = MOST_APART * self._size_of_function() if record.may_be_apart else 0.0
+            record.apart = min(_size(gaps), most)
+        allowed = HONEST_PUSH * push + record.apart * ARRIVAL ** (edge.n_done - 1)
+        total = _size(brought)
+        text = f"it has pushed {total / push:.2g} times as hard as our samples do"
+        return total / allowed, text
+
+    def _size_of_function(self) -> float:
+        sizes = [
+            _size({f: getattr(each.state, f) for f in self._learner.gap_fields})
+            for each in (self._learner, self._twin)
+        ]
+        return max(sizes)
+
+    def _is_newcomer(self, record: Record, pair: Pair) -> bool:
+        """Whether a neighbor that was never distrusted seems to know little as yet."""
+        fields = self._learner.gap_fields
+        theirs, own = ({f: each.fields[f] for f in fields} for each in (pair.theirs, pair.own))
+        return record.n_pauses == 0 and _size(theirs) < _size(own) / 2
+
+    def _error_strain(self, theirs: Mapping[str, Array], honest: float) -> list[tuple[float, str]]:
+        there = self._algorithm.estimates(self._twin.state, theirs)
+        if there is None or not there.theta.any():
+            return []
+        _, least = self._window.errors(self._limit)
+        ours = [self._function_error(each) for each in (self._twin, self._learner)]
+        least = max(least, LEAST_ERROR * self._error, TINY, *ours)
+        ratio = self._window.error(there, self._limit) / least
+        text = f"its function errs {ratio:.2g} times as much on our samples"
+        return [(ratio / honest, text)]
+
+    def _function_error(self, learner: LocalLearner) -> float:
+        """Return the error of a learner's estimates on the last samples, by the twin's weights."""
+        state = learner.state
+        said = {f: getattr(state, f) for f in self._algorithm.exchange if hasattr(state, f)}
+        function = self._algorithm.estimates(self._twin.state, said)
+        return 0.0 if function is None else self._window.error(function, self._limit)
+
+
+def _size(fields: Mapping[str, Array]) -> float:
+    return math.sqrt(sum(float(np.sum(values * values)) for values in fields.values()))
+
+
+def _loss_strain(own: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, str]:
+    """Compare losses by kernel: by their shares, or by round where the number of rounds is told."""
+    ours, others = own["loss"][0], theirs["loss"][0]
+    if "rounds" in own:
+        ours, others = ours / max(own["rounds"][0], 1), others / max(theirs["rounds"][0], 1)
+    else:
+        others = others * ((ours.mean() + TINY) / (others.mean() + TINY))
+    least = LEAST_LOSS * float(ours.mean()) + TINY
+    factors = np.log((others + least) / (ours + least))
+    if "rounds" not in own:
+        factors = factors - np.median(factors)
+    ratio = math.exp(min(float(np.abs(factors).max()), 100.0))
+    return ratio / HONEST_LOSS, f"its losses by kernel differ by {ratio:.2g} times from ours"
