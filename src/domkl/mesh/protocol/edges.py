@@ -31,6 +31,7 @@ from domkl.mesh.protocol.events import Alarm, Effect, Send, Timing
 from domkl.mesh.protocol.learner import EdgeMeasures, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import (
+    HASTE,
     OPEN,
     Fields,
     Frame,
@@ -97,6 +98,7 @@ class Edge:
         self.own_offer: Offer | None = None  # our offer n_done + 1, while it is not complete
         self.own_step = 0  # the learner's step in which own_offer was made
         self.peer_offer: Offer | None = None  # the neighbor's offer n_done + 1, likewise
+        self.haste = 0  # hops left over which the neighbor wants our next offer at once
         self.newest: Offer | None = None  # the last offer that was heard
         self.last_pair: Pair | None = None  # the last completed exchange
         self.fresh: Pair | None = None  # completed in the step under way, and not merged yet
@@ -139,6 +141,7 @@ class Edge:
         if number != self.n_done + 1:
             return "future", None
         self.peer_offer = self.newest = offer
+        self.haste = max(self.haste, offer.haste)
         return "", self._complete()
 
     def _complete(self) -> Pair | None:
@@ -146,6 +149,7 @@ class Edge:
             return None
         pair = self.last_pair = Pair(self.own_offer, self.peer_offer)
         self.own_offer = self.peer_offer = None
+        self.haste = 0
         self.n_done += 1
         self.measures.n_exchanged += 1
         self.is_lagging = False
@@ -333,6 +337,12 @@ class Edges:
             elif now - edge.last_sent >= self._timing.alive_every:
                 self._send(edge, Kind.ALIVE, now)
 
+    def hurry(self, haste: int, now: float) -> None:
+        """Ask for all missing offers now, because a neighbor with a backlog waits for us."""
+        for edge in self.opened:
+            if edge.is_awaited:
+                self._send(edge, Kind.ASK, now, round=edge.n_done + 1, flags=HASTE * haste)
+
     def restart(self, edge: Edge) -> None:
         """End the epoch of an edge by raising our number."""
         self._close(edge, own=self._next())
@@ -357,6 +367,8 @@ class Edges:
             again = edge.sent.get(frame.round)
             if again is not None:
                 self._post(edge, again, now)
+            elif frame.round == edge.n_done + 1:
+                edge.haste = max(edge.haste, frame.flags // HASTE)
         elif frame.kind is Kind.BYE:
             self.restart(edge)
             self._alarm("left", edge.peer, f"{edge.peer} left", is_repeated=True)

@@ -27,7 +27,8 @@ it is not, so that a liar gets the benefit of it ever more rarely.
 
 What a lie has done to the learner before is undone, too. A learner whose own function errs far more
 than the one without neighbors is *astray*: it closes all edges, takes the other one's state over,
-and opens them again.
+and opens them again. In ADMM neighbors without samples honestly slow a learner down by as much; so
+this is for learners that have distrusted a neighbor before.
 
 All references are of the learner without neighbors (the *twin*), which no neighbor can spoil.
 """
@@ -165,7 +166,8 @@ class Guard:
 
     def is_astray(self) -> bool:
         """Whether the learner has become far worse than its twin; ask once a sample."""
-        if self._n < WINDOW:
+        was_lied_to = any(record.n_pauses for record in self._records.values())
+        if self._n < WINDOW or (self._by_gaps and not was_lied_to):
             return False
         least = LEAST_ERROR * self._error
         own, twin = self._window.errors(self._limit)

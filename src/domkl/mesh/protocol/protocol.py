@@ -13,7 +13,8 @@ The rules of this file:
   and with the same pair at both ends (edges.py).
 - The gaps of an exchange that is completed between two steps are added to the state at once.
 - Lockstep does not wait again for a neighbor that made a round time out until it has caught up.
-- A learner with a backlog asks for haste: learners without a sample then answer at once.
+- A learner with a backlog asks for haste: learners without a sample then answer at once, and those
+  that wait in a round ask the neighbors they wait for.
 - Nothing that a neighbor sends is trusted. A refused frame is counted with the reason, and has no
   other effect.
 """
@@ -107,6 +108,7 @@ class Protocol:
         self._step = 0  # number of the last step, with or without a sample
         self._step_time = -np.inf  # when the last step began
         self._is_following = False  # whether the last step was without a sample
+        self._haste = 0  # hops left of the haste to hand on to neighbors that we wait for
         self._start_time: float | None = None  # when the first event was handled
         self._last_checkpoint = self.learned  # number of the sample at the last checkpoint
 
@@ -144,6 +146,9 @@ class Protocol:
             self.edges.tick(now)
         self._apply_changes()
         self._advance(now)
+        if self._haste and self._message is not None:
+            self.edges.hurry(self._haste, now)
+        self._haste = 0
         return self._take_effects()
 
     def predict(self, x: Floats) -> float:
@@ -198,6 +203,7 @@ class Protocol:
         if doubt:
             self.edges.bar(edge, doubt)
             return
+        self._haste = max(self._haste, pair.theirs.haste - 1)
         if self._message is not None and edge.own_step == self._step:
             edge.fresh = pair
         else:
@@ -347,7 +353,7 @@ class Protocol:
         if not wanted or self._is_gated(now):
             return False
         offers = [edge.peer_offer for edge in wanted if edge.peer_offer is not None]
-        haste = max(offer.haste for offer in offers)
+        haste = max(edge.haste for edge in wanted)
         is_led = self._is_following and not all(offer.is_idle for offer in offers)
         is_lockstep = self.mode == "lockstep"  # then our own sample may still come for this round
         since = min(edge.offer_came for edge in wanted) if is_lockstep else self._step_time
