@@ -128,6 +128,8 @@ class Algorithm(Parameters, ABC):
     takes_weights: bool = False
     #: of the values of a message's fields, where a mesh is to take more than 10⁶
     largest: ClassVar[Mapping[str, float]] = {"loss": 1e15}
+    #: squared error of an honest neighbor's function on a learner's samples, in units of its own
+    honest_error: float = 3.0
     #: its compiled functions, where it has any
     law: ClassVar[Law | None] = None
 

@@ -62,8 +62,6 @@ N_ARRIVAL = 5
 MOST_APART = 3.0
 #: squared error of a learner that was apart, on our samples, in units of ours
 ARRIVING_ERROR = 1.0
-#: squared error of an honest neighbor's function on our samples, in units of ours
-HONEST_ERROR = 1.1
 #: mean squared errors that a sample counts at most
 OUTLIER = 10.0
 #: share of the mean squared error that those of the last samples are held to be at least
@@ -202,7 +200,7 @@ class Guard:
         own, theirs = pair.own.fields, pair.theirs.fields
         found = [self._gap_strain(record, edge, pair)] if self._by_gaps else []
         if not self._by_gaps:
-            found += self._error_strain(theirs, HONEST_ERROR)
+            found += self._error_strain(theirs, self._algorithm.honest_error)
         elif edge.n_done <= N_ARRIVAL and not self._is_newcomer(record, pair):
             found += self._error_strain(theirs, ARRIVING_ERROR)
         if "loss" in own and own["loss"].shape[1] > 1:
