@@ -81,11 +81,17 @@ class Learner:
     def mixtures(self):
         """Weights of m and ms over the θs, of b over all experts, and at the top."""
         s = self.s
-        m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds))
+        # among neighbors without labels, its own ones count as if it were by itself
+        strength = max(1.0, self.own_rounds / self.rounds) if self.rounds > 0 else 1.0
+        m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds) / strength)
         ms = polynomial(self.R, self.V, s.prior)
         b = polynomial(self.own_R, self.own_V, s.own_prior())
         scale = s.horizon * self.scale(self.score, self.own_rounds)
-        return m, ms, b, evidence(self.score, TOP_PRIOR, scale)
+        top = evidence(self.score, TOP_PRIOR, scale)
+        if self.n_noise > 0 and self.own_rounds == 0 and s.lag is None and not s.logistic:
+            top = [0.5 * w for w in top]  # there is one label: half of the trust is its
+            top[3] += 0.5
+        return m, ms, b, top
 
     def scale(self, losses, rounds):
         return 1.0 if self.s.logistic else 2 * variance(losses, rounds)

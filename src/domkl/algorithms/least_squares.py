@@ -68,6 +68,9 @@ OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
 #: of the mixtures m, ms and b and of the last label, and of no correction, A and B, before any loss
 TOP_PRIOR = np.array([0.48, 0.46, 0.05, 0.01])
 N_TOP = len(TOP_PRIOR)
+#: of the last label while it is the only one, and no lag is known: neighbors' streams may have
+#: other levels, and nothing has told yet whether they do
+ONE_LABEL = 0.5
 #: of the variance within which losses at the top are squares, over that of the other accounts: what
 #: follows the last label errs seldom and by much, and that must count
 TOP_REACH = 4.0
@@ -239,7 +242,7 @@ def mix(state: State, params: Params) -> None:
     for i in range(2 * n_fits, len(own_prior)):
         own_prior[i] = LAST_PRIOR
     for k in range(len(state.rounds)):
-        scale = _scale(state.loss[k], state.rounds[k], is_logistic)
+        scale = _scale(state.loss[k], state.rounds[k], is_logistic) / _strength(state, k)
         evidence(state.by_evidence[k], state.loss[k], scale, state.prior[k], 0.0)
         polynomial(state.by_regret[k], state.regret[k], state.variance[k], state.prior[k])
         for i in range(n_fits):
@@ -248,6 +251,23 @@ def mix(state: State, params: Params) -> None:
         polynomial(state.by_own[k], state.own_regret[k], state.own_variance[k], own_prior)
         scale = params.horizon * _scale(state.score[k], state.own_rounds[k], is_logistic)
         evidence(state.top[k], state.score[k], scale, TOP_PRIOR, 0.0)
+        has_one = _has_last(state, k) and state.own_rounds[k] == 0
+        if has_one and not is_logistic and params.newest_lag < 0:
+            for j in range(N_TOP):
+                state.top[k, j] *= 1 - ONE_LABEL
+            state.top[k, 3] += ONE_LABEL
+
+
+@sweep
+def _strength(state: State, k: int) -> float:
+    """By how much the means of losses understate the evidence of a learner's own labels.
+
+    A learner that has labels among neighbors that have none shares its losses with them, and still
+    knows as much as by itself. Where all have as many labels it is 1.
+    """
+    if state.rounds[k] > 0 and state.own_rounds[k] > state.rounds[k]:
+        return float(state.own_rounds[k] / state.rounds[k])
+    return 1.0
 
 
 @sweep
