@@ -4,7 +4,9 @@ import numpy as np
 
 import domkl
 from domkl.data.forecast import Prepared
-from domkl.experiments.compare import Outcome, suited_to
+from domkl.experiments.compare import Outcome, score, suited_to
+from domkl.experiments.sweep.networks import KINDS
+from domkl.options import TOPOLOGIES
 
 
 def test_a_trial_diverges_with_a_thousand_times_its_first_error_or_none():
@@ -22,3 +24,25 @@ def test_an_algorithm_is_told_of_the_newest_lag_unless_it_is_set():
     assert suited_to(series, domkl.LastValue(2)).newest_lag == 2
     assert suited_to(table, domkl.LastValue()).newest_lag is None
     assert suited_to(series, domkl.DOMKL()) == domkl.DOMKL()
+
+
+def test_scores_are_in_the_targets_units_and_leave_out_what_is_missing():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(50, 3))
+    f = y + rng.normal(size=(2, 50, 3)) / 3
+    y[4, 1], f[:, 7, 2] = np.nan, np.nan
+    found = score(f, y, 10.0)
+    known = ~np.isnan(f[0] - y)
+    for b in range(2):
+        gaps, truth = 10 * (f[b] - y)[known], 10 * y[known]
+        np.testing.assert_allclose(found.rmse[b], np.sqrt(np.mean(gaps**2)))
+        np.testing.assert_allclose(found.mae[b], np.mean(np.abs(gaps)))
+        np.testing.assert_allclose(found.r2[b], 1 - np.mean(gaps**2) / truth.var())
+        np.testing.assert_allclose(found.wrong[b], np.mean((f[b] > 0)[known] != (truth > 0)))
+        np.testing.assert_allclose(
+            found.node_rmse[b, 0], 10 * np.sqrt(np.mean((f[b, :, 0] - y[:, 0]) ** 2))
+        )
+
+
+def test_the_words_of_topologies_are_those_that_can_be_made():
+    assert set(TOPOLOGIES) == set(KINDS)

@@ -35,3 +35,23 @@ def test_a_figure_with_nothing_to_see_is_drawn():
     line |= {name: [0.0] * 20 for name in ("mean", "low", "high")}
     line["x"] = [float(t) for t in range(1, 21)]
     assert draw(many, "svg").startswith(b"<?xml")
+
+
+def test_a_band_that_reaches_below_zero_stays_positive_on_a_logarithmic_axis():
+    from matplotlib import pyplot as plt
+
+    from domkl.experiments.figures import _line
+
+    figure, axis = plt.subplots()
+    line = {
+        "name": "a",
+        "x": [1.0, 2.0],
+        "mean": [1.0, 1.0],
+        "low": [0.5, -2.0],
+        "high": [1.5, 4.0],
+    }
+    assert _line(axis, line, True, "k", "-", "o")
+    (band,) = axis.collections
+    bottoms = band.get_paths()[0].vertices[:, 1]
+    assert bottoms.min() == 0.25  # 1²/4: as far below the mean, as a factor, as above it
+    plt.close(figure)
