@@ -251,6 +251,8 @@ def fetch(
         if not is_address(origin):
             path = Path(origin)
             return _add(folder, data, _read_bytes(path), path.name)
+        if origin.endswith("/") and data.stations:
+            return _fetch_files(folder, data, origin, progress)
         part = folder / f"{data.name}.part"
         download(origin, part, progress)
         name = origin.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
@@ -261,6 +263,26 @@ def fetch(
             raise
         discard(part)
         return fetched
+
+
+def _fetch_files(folder: Path, data: DataSet, origin: str, progress: Progress) -> Fetched:
+    """Download the file of each station from a folder of a server; all of them or none."""
+    made, parts = [], []
+    for edition in data.editions:
+        part = folder / f"{data.name}-{edition.name}.part"
+        parts.append(part)
+        download(f"{origin}{edition.file}", part, progress)
+        own = replace(data, editions=(edition,))
+        try:
+            made.append(_sound(folder, own, part.read_bytes(), edition.file, origin))
+        except DataError:
+            discard(part)
+            raise
+    for fetched, content in made:
+        _write(folder, fetched, content)
+    for part in parts:
+        discard(part)
+    return _together(data, [fetched for fetched, _ in made])
 
 
 def cached(data: DataSet) -> Fetched | None:

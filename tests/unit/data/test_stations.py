@@ -3,8 +3,11 @@
 import gzip
 import io
 import json
+import threading
 import zipfile
 from dataclasses import replace
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
@@ -221,6 +224,29 @@ def test_an_archive_is_fetched_whole(made, cache, tmp_path):
     assert domkl.load_set("beijing-air").X.shape == (N - 24, 5, 11)
     (cache / "South.csv").unlink()
     assert cached(made) is None
+
+
+def test_files_are_fetched_one_by_one_from_a_folder_of_a_server(made, cache, folder):
+    place = folder / "beijing-air"
+    for path in place.glob("*.gz"):
+        path.with_suffix("").write_bytes(gzip.decompress(path.read_bytes()))
+    handler = partial(SimpleHTTPRequestHandler, directory=place)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        fetched = fetch(made, address)
+        assert fetched.checked[0] == "5 files"
+        assert sorted(path.name for path in cache.glob("*.csv")) == sorted(
+            edition.file for edition in made.editions
+        )
+        assert not list(cache.glob("*.part"))
+        (place / "West.csv").unlink()
+        for path in cache.glob("*.csv"):
+            path.unlink()
+        with pytest.raises(domkl.DataError, match=r"West\.csv"):
+            fetch(made, address)
+        assert not list(cache.glob("*.csv"))
+        server.shutdown()
 
 
 def test_an_archive_that_lacks_a_station_leaves_nothing(made, cache, tmp_path):
