@@ -590,7 +590,7 @@ _PARKING = DataSet(
     task="time series",
     target="share",
     other_targets=("Occupancy",),
-    n_inputs=9,
+    n_inputs=6,
     paper_rows=None,
     usable="35717 readings of thirty car parks, about every half hour from 8:00 to 16:30; days are"
     " missing, and two car parks have 162 and 88 readings only",
@@ -605,9 +605,9 @@ _PARKING = DataSet(
         ),
     ),
     nodes=NodeSet(
-        what="car parks", n_nodes=30, graph="circle", lags=(1, 2, 3, 4, 48),
-        inputs=("hour", "weekday"), time=("LastUpdated",), column="SystemCodeNumber",
-        share=("Occupancy", "Capacity"), hold="36h", horizons=(1, 4), unit="of capacity",
+        what="car parks", n_nodes=30, graph="circle", lags=(1, 2, 45, 48),
+        inputs=("hour",), time=("LastUpdated",), column="SystemCodeNumber",
+        share=("Occupancy", "Capacity"), hold="1h", horizons=(1, 4), unit="of capacity",
     ),
     ranges={"share": (0, 1), "Occupancy": (0, 5000)},
     ranges_from="a car park that is empty or full",
