@@ -99,11 +99,11 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"sets": rows}))
         return 0
-    print(f"{'set':13}{'task':13}{'rows':>7}{'paper':>7}{'inputs':>8}  {'target':15} file")
+    print(f"{'set':17}{'task':13}{'rows':>7}{'paper':>7}{'inputs':>8}  {'target':19} file")
     for row in rows:
         print(
-            f"{row['name']:13}{row['task']:13}{row['rows']:7}{row['rows_of_paper'] or '-':>7}"
-            f"{row['inputs']:8}  {row['target']:15} {row['path'] or row['state']}"
+            f"{row['name']:17}{row['task']:13}{row['rows']:7}{row['rows_of_paper'] or '-':>7}"
+            f"{row['inputs']:8}  {row['target']:19} {row['path'] or row['state']}"
         )
     return 0
 
@@ -141,7 +141,7 @@ def _lines(data: DataSet) -> Iterator[tuple[str, Any]]:
     if data.stations:
         yield "learners", f"{len(data.stations)}, a station each; degrees north and east:"
         for name, latitude, longitude in data.stations:
-            yield "", f"{name}: {latitude:.3f}, {longitude:.3f}"
+            yield "", f"{name}: {latitude:.3f}, {longitude:.3f}" if latitude == latitude else name
     for edition in data.editions:
         yield "", ""
         header = "with a header" if edition.has_header else "without a header"
@@ -164,7 +164,7 @@ def _verify(args: argparse.Namespace) -> int:
         print(json.dumps({"files": rows}))
     for row in () if args.json else rows:
         where = f"{row['path']}: " if row["path"] else ""
-        print(f"{row['name']:13}{row['state']:9}{where}{row['found']}")
+        print(f"{row['name']:12} {row['state']:9}{where}{row['found']}")
     return 3 if any(row["state"] == "failed" for row in rows) else 0
 
 
@@ -231,7 +231,7 @@ def _fetch(args: argparse.Namespace) -> int:
 
 def _say(kept: "Fetched", as_json: bool) -> None:
     if not as_json:
-        print(f"{kept.name:13}{kept.path}: {', '.join(kept.checked)}")
+        print(f"{kept.name:12} {kept.path}: {', '.join(kept.checked)}")
 
 
 def _chosen(names: list[str], is_all: bool) -> list[DataSet]:

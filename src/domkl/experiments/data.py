@@ -339,7 +339,13 @@ def _from_files(options: DataOptions, ranges: Mapping[str, Bounds] | None) -> li
     if not has_past:
         wanted = replace(wanted, horizons=(0,))
     name = Path(str(options.csv)).name
-    made = prepare(name, table.rows(parse_rows(options.rows)), wanted, ranges, options.is_class)
+    made = prepare(
+        name,
+        table.rows(parse_rows(options.rows)),
+        wanted,
+        _used(ranges, table, options),
+        options.is_class,
+    )
     facts = _facts(options, name)
     return [made[h]._replace(facts=made[h].facts | facts) for h in wanted.horizons]
 
@@ -361,8 +367,24 @@ def _dealt_table(options: DataOptions, ranges: Mapping[str, Bounds] | None) -> l
     if options.series is not None and options.inputs is None:
         wanted = replace(wanted, inputs=())
     name = Path(str(options.csv)).name
-    made = prepare(name, table.rows(parse_rows(options.rows)), wanted, ranges, options.is_class)
+    made = prepare(
+        name,
+        table.rows(parse_rows(options.rows)),
+        wanted,
+        _used(ranges, table, options),
+        options.is_class,
+    )
     return [_joined(made[h], options, name) for h in wanted.horizons]
+
+
+def _used(
+    ranges: Mapping[str, Bounds] | None, table: NodeTable, options: DataOptions
+) -> Mapping[str, Bounds] | None:
+    """The ranges of the columns that were read; a file of ranges may have more than were chosen."""
+    is_chosen = options.series is not None or options.inputs is not None
+    if ranges is None or not is_chosen:
+        return ranges
+    return {name: bounds for name, bounds in ranges.items() if name in table.columns}
 
 
 def _joined(made: Prepared, options: DataOptions, name: str) -> Prepared:

@@ -33,7 +33,7 @@ def test_the_list(toy, cache, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == list(DATASETS)
     assert [line.split()[-1] for line in lines[1:]] == [
-        *["missing"] * 5, "shipped", "shipped", "missing"
+        *["missing"] * 5, "shipped", "shipped", "missing", "missing", "shipped"
     ]  # fmt: skip
     cache.mkdir(parents=True)
     (cache / "toy.csv").write_text("")
@@ -172,11 +172,11 @@ def test_declared_ranges_of_an_own_table_and_series(here, capsys):
     Path("ranges.csv").write_text("column,low,high\na,0,10\nprice,0,9\n")
     declared = ["--csv", "table.csv", "--scale", "declared", "--ranges", "ranges.csv"]
     made, err = simulate(capsys, *declared, "--target", "price")
-    assert (made["target_divisor"], made["values_outside"]) == (9, 5)
-    assert "scale declared: (v - 0)/9 of the target, inputs likewise; 5 values outside" in err
+    assert (made["target_divisor"], made["values_outside"]) == (9, {"price": 5})
+    assert "scale declared: (v - 0)/9 of price, others likewise; 5 values outside" in err
     made, err = simulate(capsys, *declared, "--series", "price", "--lags", "2")
-    assert made["values_outside"] == 5
-    assert "scale declared: (v - 0)/9 of all values; 5 values outside" in err
+    assert made["values_outside"] == {"price": 5}
+    assert "scale declared: (v - 0)/9 of price, others likewise; 5 values outside" in err
 
 
 def test_shuffling_follows_the_seed(here, capsys):
