@@ -30,7 +30,9 @@ def write_figure(path: Path, table: Table) -> None:
         title = str(name) if len(sets) > 1 else ""
         panels.append(Panel(title, axis or "row of the table", "MSE", lines, x_log=is_log))
     figure = plain(asdict(Figure("sweep", "", panels, n_columns=min(len(panels), 3))))
-    drawn = draw(figure, "png", panel_size=(5.5, 4.2), legend="outside right center")
+    names = {line.name for panel in panels for line in panel.lines}
+    width = max(5.5, 0.2 * max(map(len, names)) + 1)  # two names of the legend side by side
+    drawn = draw(figure, "png", panel_size=(width, 4.2 + 0.2 * len(names)))
     path.write_bytes(drawn)
 
 
