@@ -20,9 +20,9 @@ import time
 
 import first_form
 import numpy as np
+from streams import held
 
 import domkl
-from domkl.data.stations import held
 from domkl.experiments.rivals import maker, play, rivals
 
 START, M = 20_000, 50

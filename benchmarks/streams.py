@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 import domkl
-from domkl.data.stations import held
 from domkl.data.streams import labels
 
 K = 10
@@ -23,6 +22,13 @@ LONG = {"traffic": ("traffic_volume", 5500), "temperature": ("temp", 6500)}  # t
 SETS = ("weather", "wave", "air-quality", "twitter", "traffic", "temperature", "conductivity")
 AT_MOST = 20_000  # samples of a table
 HOURS = 5000  # of stations and homes
+
+
+def held(values):
+    """Each value that is missing (NaN) as the last one before it, over the first axis."""
+    rows = np.arange(len(values)).reshape(-1, *(1,) * (values.ndim - 1))
+    newest = np.maximum.accumulate(np.where(np.isnan(values), 0, rows), axis=0)
+    return np.take_along_axis(values, newest, axis=0)
 
 
 class Stream(NamedTuple):

@@ -25,10 +25,10 @@ __all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]
 _KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
           list: "a list", dict: "a table"}  # fmt: skip
 _TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "outside", "lags",
-        "inputs", "target", "model", "learners", "edges", "timing", "forecast")  # fmt: skip
+        "inputs", "target", "model", "learners", "edges", "timing", "forecast", "guard")  # fmt: skip
 #: keys of the file that are fields of MeshConfig under the same name
 _PLAIN = {"name": str, "mode": str, "transport": str, "checkpoint_every": int, "queue": int,
-          "outside": str, "lags": int}  # fmt: skip
+          "outside": str, "lags": int, "guard": bool}  # fmt: skip
 _MODEL = {"frequencies": "n_frequencies", "seed": "seed", "dtype": "dtype", "linear": "linear",
           "delay": "delay"}  # fmt: skip
 

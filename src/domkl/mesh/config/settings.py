@@ -46,6 +46,8 @@ class MeshConfig:
     ----------
     queue : int
         Samples that may wait in a node to be learned.
+    guard : bool
+        Do not heed neighbors that seem to lie, see mesh/protocol/guard.py.
     outside : "clip" or "refuse"
         What to do with a value outside its declared range.
     lags : int or None
@@ -88,6 +90,7 @@ class MeshConfig:
     checkpoint_every: int = 100
     queue: int = 10_000
     forecast: Forecasting | None = None
+    guard: bool = False
 
     def __post_init__(self) -> None:
         if self.lags is not None and not self.inputs:

@@ -144,6 +144,7 @@ class Node:
                 timing=config.timing,
                 incarnation=epoch,
                 checkpoint_every=config.checkpoint_every,
+                is_guarded=config.guard,
                 snapshot=snapshot,
             )
             for model, snapshot in zip(self.models, snapshots, strict=True)

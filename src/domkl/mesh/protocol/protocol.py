@@ -81,7 +81,7 @@ class Protocol:
         incarnation: int,
         checkpoint_every: int = 100,
         measures_alone: bool = True,
-        is_guarded: bool = True,
+        is_guarded: bool = False,
         snapshot: Parts | None = None,
     ) -> None:
         self.name = name  # as the neighbors know this learner
