@@ -226,7 +226,7 @@ def test_the_protocol_page_agrees_with_the_code():
     source = (ROOT / "src/domkl/mesh/protocol/edges.py").read_text()
     refused = frames.split("by neighbor and reason")[1]
     reasons = re.findall(r"^\| ([a-z]+) \| [^|]+\|$", refused, re.MULTILINE)
-    assert len(reasons) == 8
+    assert len(reasons) == 9
     assert all(f'"{reason}"' in source for reason in reasons)
     times = re.findall(r"^\| ([a-z_]+) \| ([\d.]+) \|", _section(page, "Time"), re.MULTILINE)
     assert {name: float(value) for name, value in times} == Timing()._asdict()

@@ -24,8 +24,8 @@ __all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]
 
 _KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
           list: "a list", dict: "a table"}  # fmt: skip
-_TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "outside", "lags",
-        "inputs", "target", "model", "learners", "edges", "timing", "forecast", "guard")  # fmt: skip
+_TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "guard", "outside",
+        "lags", "inputs", "target", "model", "learners", "edges", "timing", "forecast")  # fmt: skip
 #: keys of the file that are fields of MeshConfig under the same name
 _PLAIN = {"name": str, "mode": str, "transport": str, "checkpoint_every": int, "queue": int,
           "outside": str, "lags": int, "guard": bool}  # fmt: skip
