@@ -237,6 +237,10 @@ class Algorithm(Parameters, ABC):
         """Give each prediction's standard deviation, (K,); None where there is none."""
         return None
 
+    def trust(self, state: Any) -> Mapping[str, float] | None:
+        """Say what the first learner's prediction rests on, as shares by name; None if unknown."""
+        return None
+
     def bank(self) -> Dictionary:
         """Give the dictionary to run it with where the user names none."""
         return gaussian_bank()

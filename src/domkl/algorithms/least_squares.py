@@ -852,6 +852,16 @@ class DOMKRLS(CompiledAlgorithm):
             return None
         return state._replace(sums=-state.sums, own=-state.own, last=-state.last)
 
+    def trust(self, state: State) -> dict[str, float]:
+        """How much the network's fits, its own ones, the last label and the newest lag count."""
+        n_fits, (m, ms, b, last) = state.sums.shape[1], state.top[0]
+        own = b * state.by_own[0]
+        return {
+            "network": float(m + ms + own[:n_fits].sum()),
+            "own": float(own[n_fits : 2 * n_fits].sum()),
+            "last value": float(last + own[2 * n_fits :].sum()),
+        }
+
     def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
         """Say again what the means are."""
         message = self.message(state)

@@ -45,7 +45,21 @@ Ctrl-C ends them all. The output of a node is in DIR/<learner>/data/node.log.
 A series (lags in mesh.toml) in one file is cut into blocks, one for each learner.
 """
 _STATUS = """\
-Ask every learner for its state over HTTP. Exit code 0 if all are up, 4 if any is not.
+Ask every learner for its state over HTTP, and say whether it is up, exchanges, learns, and whether
+its network is worth it. Errors are recent ones, in the target's units.
+
+Exit code 0 if all is well, 4 if a learner is down, 5 if one exchanges nothing, 6 if one gets no
+samples any more or predicts no better than the last value.
+"""
+_UI = """\
+Serve a live page about a mesh on this machine: network, errors, predictions, weights, traffic,
+events. It asks the nodes with the tokens in DIR, so that their ports stay closed to browsers. The
+address is printed on standard output.
+
+Beyond loopback nodes demand a token, and so does the page then: the one in DIR/ui-token.
+
+  domkl mesh ui my-mesh
+  domkl mesh ui my-mesh --port 0      # any free port
 """
 _ADD = """\
 Add a learner and its edges: make its folder, and write the new mesh.toml to all folders. Nodes
@@ -79,6 +93,7 @@ ABOUT = {
     "init": ("make the folder of a new mesh", _INIT),
     "up": ("run all learners of a mesh on this machine", _UP),
     "status": ("show the state of the learners", _STATUS),
+    "ui": ("serve a live page about a mesh", _UI),
     "add": ("add a learner", _ADD),
     "remove": ("remove a learner", _REMOVE),
     "rotate-keys": ("renew keys and certificates", _ROTATE),
@@ -105,6 +120,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_init(made["init"])
     _add_up(made["up"])
     switch(made["status"], "--json", "print one JSON object")
+    switch(made["status"], "--watch", "go on every second, until Ctrl-C")
+    here = "folder of the mesh (default: this one)"
+    made["ui"].add_argument(
+        "folder", metavar="DIR", type=Path, nargs="?", default=Path(), help=here
+    )
+    option(made["ui"], "--port", "P", "port on 127.0.0.1; 0 for any free one", default=22999)
+    switch(made["ui"], "--require-token", "demand the token in DIR/ui-token on loopback as well")
     made["add"].add_argument("name", metavar="NAME", help="name of the new learner")
     option(made["add"], "--edges", "A-B,...", "its edges, by name", required=True)
     option(made["add"], "--host", "H", "host where it runs (default: the first learner's)")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from domkl.cli.mesh_demo import demo
-from domkl.cli.mesh_watch import status, up
+from domkl.cli.mesh_watch import status, ui, up
 from domkl.errors import ParameterError
 from domkl.mesh.config import folder as folders
 from domkl.mesh.config.file import MeshConfig, config_of
@@ -89,6 +89,7 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
     "init": init,
     "up": up,
     "status": status,
+    "ui": ui,
     "add": add,
     "remove": remove,
     "rotate-keys": rotate_keys,

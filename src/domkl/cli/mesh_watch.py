@@ -1,6 +1,7 @@
-"""`domkl mesh up` and `domkl mesh status`: run the learners here, and show their state."""
+"""`domkl mesh up`, `status` and `ui`: run the learners here, and show their state."""
 
 import argparse
+import contextlib
 import json
 import signal
 import sys
@@ -16,7 +17,7 @@ from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.local.launcher import Ended, Launcher, Options
-from domkl.mesh.local.status import Row, as_table, ask_all, rows_of
+from domkl.mesh.local.status import Row, as_table, ask_all, code_of, in_words, rows_of
 from domkl.mesh.node.node import warm_up
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
@@ -24,11 +25,47 @@ EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
 
 
 def status(args: argparse.Namespace) -> int:
-    """Ask every learner once."""
+    """Ask every learner, once or every few seconds; the exit code is the verdict."""
     config = read_mesh(args.folder)
     rows = rows_of(config, ask_all(config, args.folder))
-    _print(rows, args.json)
-    return 0 if all(row.is_up for row in rows) else 4
+    if not args.watch:
+        _print(rows, args.json, with_words=True)
+        return code_of(rows)
+    with _signals() as asked, Screen(sys.stdout) as screen:
+        while not asked & ENDING:
+            text = _as_json(rows) if args.json else f"{as_table(rows)}\n\n{in_words(rows)}"
+            (screen.say if args.json else screen.show)(text)
+            _sleep(EVERY if screen.is_terminal or args.json else SELDOM, asked)
+            rows = rows_of(config, ask_all(config, args.folder))
+    return code_of(rows)
+
+
+def ui(args: argparse.Namespace) -> int:
+    """Serve the page of a mesh until Ctrl-C or SIGTERM."""
+    import asyncio
+
+    from domkl.mesh.ui.server import serve_ui
+
+    def tell(address: str) -> None:
+        print(address, flush=True)
+        print("serving the page at this address; Ctrl-C to end", file=sys.stderr)
+
+    async def run() -> None:
+        served = asyncio.ensure_future(serve_ui(args.folder, args.port, args.require_token, tell))
+        loop = asyncio.get_running_loop()
+        for number in ENDING:
+            loop.add_signal_handler(number, served.cancel)
+        with contextlib.suppress(asyncio.CancelledError):
+            await served
+
+    asyncio.run(run())
+    return 0
+
+
+def _sleep(seconds: float, asked: set[int]) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not asked & ENDING:
+        time.sleep(0.05)
 
 
 def up(args: argparse.Namespace) -> int:
@@ -187,8 +224,11 @@ class Screen:
             self._n_lines = 0
 
 
-def _print(rows: Sequence[Row], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"learners": [row._asdict() for row in rows]}, allow_nan=False))
-    else:
-        print(as_table(rows))
+def _print(rows: Sequence[Row], as_json: bool, with_words: bool = False) -> None:
+    words = f"\n\n{in_words(rows)}" if with_words else ""
+    print(_as_json(rows) if as_json else as_table(rows) + words)
+
+
+def _as_json(rows: Sequence[Row]) -> str:
+    found = {"learners": [row._asdict() for row in rows], "code": code_of(rows)}
+    return json.dumps(found, allow_nan=False)

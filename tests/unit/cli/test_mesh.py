@@ -161,8 +161,9 @@ def test_status_of_a_mesh_that_is_down(here, capsys):
     assert run("status", "m", "--json") == 4
     learners = json.loads(capsys.readouterr().out)["learners"]
     assert [(each["learner"], each["is_up"]) for each in learners] == [("a", False), ("b", False)]
+    assert {each["verdict"] for each in learners} == {"down"}
     assert run("status", "m") == 4
-    assert "down" in capsys.readouterr().out
+    assert "a: down; it does not answer" in capsys.readouterr().out
     assert run("status", "nowhere") == 3
     assert "folder must be one that domkl mesh init made, got nowhere" in capsys.readouterr().err
 

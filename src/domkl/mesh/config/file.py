@@ -118,11 +118,21 @@ def _members(rows: list[Any]) -> tuple[Member, ...]:
     made = []
     for k, row in enumerate(rows):
         key = f"learners[{k}]"
-        row = _row(key, row, ("name", "address", "http"))
+        row = _row(key, row, ("name", "address", "http"), ("place",))
         name = _typed(f"{key}.name", row["name"], str)
-        ends = (_address(f"{key}.{end}", row[end]) for end in ("address", "http"))
-        made.append(Member(name, *ends))
+        address, http = (_address(f"{key}.{end}", row[end]) for end in ("address", "http"))
+        place = None if "place" not in row else _place(f"{key}.place", row["place"])
+        made.append(Member(name, address, http, place))
     return tuple(made)
+
+
+def _place(key: str, value: Any) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise ParameterError(f"{key} must be two numbers, east and north, got {value!r}")
+    east, north = (_typed(key, each, float) for each in value)
+    if not (math.isfinite(east) and math.isfinite(north)):
+        raise ParameterError(f"{key} must be finite, got {value!r}")
+    return east, north
 
 
 def _edges(rows: list[Any]) -> tuple[tuple[str, str], ...]:
@@ -188,10 +198,12 @@ def _loss(value: Any) -> Loss:
     return made
 
 
-def _row(key: str, row: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    """A table with exactly these keys."""
+def _row(
+    key: str, row: Any, keys: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, Any]:
+    """A table with exactly these keys, and perhaps the optional ones."""
     made: dict[str, Any] = _typed(key, row, dict)
-    _check_keys(f"{key}.", made, keys)
+    _check_keys(f"{key}.", made, (*keys, *optional))
     for each in keys:
         if each not in made:
             raise ParameterError(f"{key}.{each} is missing")

@@ -31,11 +31,15 @@ WILDCARDS = ("0.0.0.0", "::", "*")
 
 @dataclass(frozen=True)
 class Member:
-    """A learner of the mesh: where its neighbors find it, and where it answers HTTP."""
+    """A learner of the mesh: where its neighbors find it, and where it answers HTTP.
+
+    ``place`` are coordinates on a map, east and north in any unit; only the page uses them.
+    """
 
     name: str
     address: Address
     http: Address
+    place: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,8 @@ def _loss(loss: Any) -> str:
 def _learners(config: MeshConfig) -> list[str]:
     lines = [
         "# address: where a learner listens for its neighbors; http: for samples, predictions and",
-        "# metrics. Messages are summed in the order of this list.",
+        "# metrics. Messages are summed in the order of this list. place = [east, north] puts it",
+        "# on the map of the page.",
     ]
     for member in config.members:
         lines += [
@@ -148,6 +149,7 @@ def _learners(config: MeshConfig) -> list[str]:
             f"name = {_value(member.name)}",
             f"address = {_value(str(member.address))}",
             f"http = {_value(str(member.http))}",
+            *([] if member.place is None else [f"place = {_value(list(member.place))}"]),
             "",
         ]
     return lines[:-1]

@@ -1,4 +1,4 @@
-"""Ask nodes for their state over HTTP, and put the answers in a table."""
+"""Ask nodes for their state over HTTP, and put the answers in a table with a verdict."""
 
 import contextlib
 import http.client
@@ -6,6 +6,7 @@ import json
 import ssl
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +14,10 @@ from domkl.mesh.config.certificates import CA
 from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.folder import TOKEN
 from domkl.mesh.config.settings import WILDCARDS
+from domkl.mesh.history.verdict import duration, verdict_of, window_of
 
 TIMEOUT = 2.0  # seconds
-MAX_ANSWER = 2**20  # bytes
+MAX_ANSWER = 2**23  # bytes
 
 
 class Row(NamedTuple):
@@ -35,6 +37,18 @@ class Row(NamedTuple):
     received: int | None = None
     sent: int | None = None
     refused: int | None = None
+    verdict: str = "down"
+    says: str = ""
+    exchanges: bool | None = None
+    learns: bool | None = None
+    is_worth_it: bool | None = None
+    unit: str = ""  # of the next three: recent errors, root mean squares in the target's units
+    error: float | None = None
+    error_alone: float | None = None
+    error_last_value: float | None = None
+    sample_age: float | None = None  # seconds
+    queued: int | None = None
+    certificate_seconds: float | None = None  # until it expires
 
 
 def ask(
@@ -46,12 +60,10 @@ def ask(
     timeout: float = TIMEOUT,
 ) -> Any:
     """A node's answer to a GET, or to a POST if there is a body; None without an answer."""
-    headers = {"Content-Type": "application/json"}
-    with contextlib.suppress(OSError):
-        headers["Authorization"] = f"Bearer {(folder / member.name / TOKEN).read_text().strip()}"
+    headers = {"Content-Type": "application/json", **authorization(folder / member.name)}
     connection: http.client.HTTPConnection | None = None
     try:
-        connection = _connected(member, folder / member.name, timeout)
+        connection = connected(member, folder / member.name, timeout)
         text = None if body is None else json.dumps(body)
         connection.request("GET" if body is None else "POST", path, text, headers)
         answer = connection.getresponse()
@@ -63,7 +75,14 @@ def ask(
             connection.close()
 
 
-def _connected(member: Member, folder: Path, timeout: float) -> http.client.HTTPConnection:
+def authorization(folder: Path) -> dict[str, str]:
+    """The header with the token of a learner's folder; none if there is no token."""
+    with contextlib.suppress(OSError):
+        return {"Authorization": f"Bearer {(folder / TOKEN).read_text().strip()}"}
+    return {}
+
+
+def connected(member: Member, folder: Path, timeout: float) -> http.client.HTTPConnection:
     """A connection to a node; beyond loopback over TLS, and only to the learner of that name."""
     is_wild = member.http.host in WILDCARDS
     host = member.address.host if is_wild else member.http.host
@@ -92,13 +111,15 @@ def rows_of(
 def _row(config: MeshConfig, name: str, state: Any, pid: int | None) -> Row:
     n_listed = len(config.neighbors(name))
     if not isinstance(state, dict):
-        return Row(name, False, pid, n_listed=n_listed)
+        says = verdict_of(None).says
+        return Row(name, False, pid, n_listed=n_listed, says=says, unit=config.target.name)
+    verdict, (_, recent) = verdict_of(state), window_of(state)
     edges = list(state.get("neighbors", {}).values())
     refused = sum(each["n"] for each in state.get("refused", ()))
     return Row(
         name,
         bool(state.get("is_ready")),
-        pid,
+        state.get("pid") if pid is None else pid,
         round=state.get("n_rounds"),
         samples=state.get("n_learned"),
         mse=state.get("mse"),
@@ -110,15 +131,59 @@ def _row(config: MeshConfig, name: str, state: Any, pid: int | None) -> Row:
         received=sum(edge["received_bytes"] for edge in edges),
         sent=sum(edge["sent_bytes"] for edge in edges),
         refused=refused + sum(state.get("strangers", {}).values()),
+        verdict=verdict.word,
+        says=verdict.says,
+        exchanges=verdict.exchanges,
+        learns=verdict.learns,
+        is_worth_it=verdict.is_worth_it,
+        unit=config.target.name,
+        error=recent.get("rmse"),
+        error_alone=recent.get("rmse_alone"),
+        error_last_value=recent.get("rmse_last_value"),
+        sample_age=state.get("sample_age"),
+        queued=state.get("n_queued"),
+        certificate_seconds=_left(state.get("expires")),
     )
 
 
-COLUMNS = ("learner", "pid", "round", "samples", "MSE", "alone", "last value", "gap",
-           "neighbors", "in", "out", "refused")  # fmt: skip
+def _left(expires: str | None) -> float | None:
+    """Seconds until a certificate expires."""
+    if expires is None:
+        return None
+    return round((datetime.fromisoformat(expires) - datetime.now(UTC)).total_seconds())
+
+
+ALL_WELL, SOME_DOWN, NO_EXCHANGE, NO_LEARNING = 0, 4, 5, 6
+
+
+def code_of(rows: Sequence[Row]) -> int:
+    """The exit code for a mesh: the first of up, exchanging, learning that a learner lacks."""
+    if not all(row.is_up for row in rows):
+        return SOME_DOWN
+    if any(row.exchanges is False for row in rows):
+        return NO_EXCHANGE
+    return NO_LEARNING if any(row.learns is False for row in rows) else ALL_WELL
+
+
+def in_words(rows: Sequence[Row]) -> str:
+    """The verdict on each learner in a sentence, and one on all of them."""
+    known = [row for row in rows if row.is_up]
+    parts = [
+        f"{len(known)} of {len(rows)} are up",
+        f"{sum(row.exchanges is not False for row in known)} exchange",
+        f"{sum(row.learns is True for row in known)} learn",
+        f"for {sum(row.is_worth_it is True for row in known)} the network is worth it",
+    ]
+    lines = [f"{row.learner}: {row.verdict}; {row.says}" for row in rows]
+    return "\n".join([*lines, ", ".join(parts)])
+
+
+COLUMNS = ("learner", "pid", "verdict", "samples", "error", "alone", "last value", "last sample",
+           "queue", "neighbors", "in", "out", "refused", "certificate")  # fmt: skip
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """A table as text; errors are of the scaled target, as in `domkl simulate`."""
+    """A table as text; errors are recent ones, root mean squares in the target's units."""
     cells = [COLUMNS, *map(_cells, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
     lines = [
@@ -136,13 +201,16 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.learner,
         _whole(row.pid),
-        _whole(row.round) if row.is_up else "down" if row.pid is None else "starting",
+        "starting" if not row.is_up and row.pid is not None else row.verdict,
         _whole(row.samples),
-        *(_number(value) for value in (row.mse, row.alone, row.last_value, row.gap)),
+        *(_number(value) for value in (row.error, row.error_alone, row.error_last_value)),
+        "-" if row.sample_age is None else f"{duration(row.sample_age)} ago",
+        _whole(row.queued),
         f"{n_open}/{row.n_listed}",
         _size(row.received),
         _size(row.sent),
         _whole(row.refused),
+        "-" if row.certificate_seconds is None else duration(row.certificate_seconds),
     )
 
 

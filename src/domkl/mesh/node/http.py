@@ -43,11 +43,13 @@ from domkl.mesh.node.node import Node, TooFewError
 from domkl.mesh.node.telemetry import registry_of, state_of
 from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.node.wal import DiskFullError
+from domkl.mesh.node.watch import add_watch
 from domkl.mesh.transports.base import Address, bind
+from domkl.mesh.ui.page import PATHS, add_page
 
 RETRY = "1"  # seconds
 AT_ONCE = 64  # samples checked before others have their turn
-OPEN_TO_ALL = ("/healthz",)
+OPEN_TO_ALL = ("/healthz", *PATHS)  # the page holds no data
 GRACE = 3  # seconds to finish answers when the node stops
 KEPT = 75  # seconds that an idle connection is kept
 LIMITS = Limits()
@@ -247,6 +249,8 @@ def create_app(node: Node, rules: Rules) -> FastAPI:
     app.add_exception_handler(RequestValidationError, partial(_on_invalid, node))
     _add_learning(app, node)
     _add_watching(app, node)
+    add_watch(app, node)
+    add_page(app)
     return app
 
 

@@ -13,6 +13,7 @@ The rules of this file
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import time
@@ -24,6 +25,7 @@ import numpy as np
 
 from domkl.errors import DataError, DomklError, MeshError
 from domkl.mesh.config.settings import MeshConfig
+from domkl.mesh.history.recorder import Gauges, Recorder
 from domkl.mesh.node.backlog import Backlog
 from domkl.mesh.node.checkpoint import Saver, next_epoch
 from domkl.mesh.node.folder import NodeFolder
@@ -45,6 +47,8 @@ SAVE_PAUSE = 5.0  # seconds between two checkpoints, at least: at high rates the
 SAVE_BYTES = 512  # bytes of checkpoints per sample, at most: flash memory wears out
 FIRST_SAVE = 1.0  # seconds after the start until the first checkpoint, if a sample was learned
 MAX_REASONS = 50  # refusals are counted by reason, for so many different reasons
+EDGE_NEWS = ("up", "down", "left")  # kinds of alarms that the history notes each time
+GOOD_NEWS = ("up", "left")  # kinds of alarms of the protocol that need no one's attention
 
 
 class Node:
@@ -93,8 +97,19 @@ class Node:
         self._n_learned = 0  # samples that all protocols have learned
         self.certificate = CertificateWatch(folder.certificate)
         self.refused: Counter[str] = Counter()
+        n_kernels = self.format.model.features.n_kernels
+        self.recorder = Recorder(
+            folder.data,
+            self._gauges,
+            self._alarm,
+            horizons=[max(each.horizon, 1) for each in self.models],
+            n_weights=n_kernels,
+            reserve=lambda: log.reserve,
+        )
+        self.recorder.begin(self.backlog.log.last)
         self._clock, self._throttle = clock, Throttle(clock)
         self._events: deque[events.Event] = deque()
+        self._predicted: list[events.Predicted] = []
         self._is_awake = self._is_save_due = self._is_started = False
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
@@ -155,6 +170,7 @@ class Node:
             await self._start(self.transport)
         self._is_started, self._started = True, self._clock()
         self._ticker = asyncio.create_task(self._tick())
+        self.recorder.note("ready", "", f"{folder.name} is ready")
         event("ready", learner=folder.name, epoch=epoch, learned=backlog.position)
         self._wake()
 
@@ -183,6 +199,9 @@ class Node:
         await self.saver.wait()
         if self.transport is not None:
             await self.transport.stop()
+        self._record()
+        self.recorder.note("stopped", "", f"{self.folder.name} stops")
+        await self.recorder.close()
         self.backlog.log.close()
 
     @property
@@ -242,8 +261,10 @@ class Node:
             self.intake.capacity = folder.config.queue
             self._add(events.Neighbors(tuple(folder.neighbors)))
             event("reloaded", neighbors=", ".join(folder.neighbors))
+            self.recorder.note("reloaded", "", "mesh.toml and certificates were read again")
         except Exception as error:  # each transport has errors of its own
             event("reload refused", logging.ERROR, text=str(error))
+            self.recorder.note("reload refused", "", str(error))
 
     def seconds_since(self, moment: float) -> float:
         """Seconds since a time of the clock that the protocol is given."""
@@ -252,6 +273,37 @@ class Node:
     def state_parts(self) -> Parts:
         """The protocol's state, as a checkpoint would hold it now."""
         return joined([each.snapshot() for each in self.protocols])
+
+    async def sleep(self, seconds: float) -> bool:
+        """Wait so long, or until the node stops; return whether it still runs."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stop.wait(), seconds)
+        return not self._stop.is_set()
+
+    def _record(self) -> None:
+        """Give the recorder the predictions since the last tick."""
+        for effect in self._predicted:
+            self.recorder.predicted(effect)
+        self._predicted.clear()
+
+    def _gauges(self) -> Gauges:
+        """What the history records of each second besides errors."""
+        waiting, protocol = self.backlog.n_waiting, self.protocol
+        n_listed = len(self.folder.neighbors)
+        if protocol is None:
+            return Gauges(waiting, 0, n_listed, 0.0, 0.0)
+        moved = [] if self.transport is None else list(self.transport.traffic().values())
+        state, algorithm = protocol.learner.state, self.format.model.algorithm
+        function = algorithm.function(state)
+        return Gauges(
+            waiting,
+            len(protocol.edges.opened),
+            n_listed,
+            float(sum(each.sent_bytes for each in moved)),
+            float(sum(each.received_bytes for each in moved)),
+            () if function is None else function.weights[0].tolist(),
+            algorithm.trust(state),
+        )
 
     async def _start(self, transport: Transport) -> None:
         try:
@@ -278,6 +330,8 @@ class Node:
         while True:
             self._add(events.Tick())
             self._save()
+            self._record()
+            self.recorder.tick()
             self.certificate.look(self._clock())
             await asyncio.sleep(TICK)
 
@@ -352,6 +406,8 @@ class Node:
                     self.transport.send(effect.peer, tag + effect.data)
             elif isinstance(effect, events.Predicted):
                 self._note_learned()
+                if np.isfinite(effect.y) and np.isfinite(effect.y_hat):
+                    self._predicted.append(effect)
             elif isinstance(effect, events.Checkpoint):
                 self._is_save_due = True
                 self._save()
@@ -385,8 +441,12 @@ class Node:
 
     def _alarm(self, kind: str, peer: str, text: str) -> None:
         held = self._throttle.admit(kind, peer, text)
+        if held is not None or kind in EDGE_NEWS:
+            self.recorder.note(kind, peer, text)
         if held is not None:
-            event("alarm", logging.WARNING, kind=kind, peer=peer, text=text, held_back=held)
+            is_good = kind in GOOD_NEWS
+            what, level = ("neighbor", logging.INFO) if is_good else ("alarm", logging.WARNING)
+            event(what, level, kind=kind, peer=peer, text=text, held_back=held)
 
     def _fail(self, error: Exception) -> None:
         if self._failure is None:

@@ -1,6 +1,7 @@
 """What a node reports about itself: one JSON object (`/state`), and metrics for Prometheus."""
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from prometheus_client.registry import Collector
 
 import domkl
 from domkl.mesh.config.settings import algorithm_name
+from domkl.mesh.history.answers import windows_of
+from domkl.mesh.history.verdict import verdict_of
 from domkl.mesh.node.node import Node
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.storage import Parts
@@ -23,6 +26,7 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
     model = node.format.model
     state: dict[str, Any] = {
         "version": domkl.__version__,
+        "pid": os.getpid(),
         "mesh": config.name,
         "learner": node.folder.name,
         "is_ready": node.is_ready,
@@ -44,12 +48,16 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
         "journal_bytes": backlog.log.size,
         "expires": node.certificate.expires and node.certificate.expires.isoformat(),
     }
+    recorder, last = node.recorder, node.recorder.last_time
+    state["sample_age"] = None if last is None else round(max(recorder.clock() - last, 0.0), 3)
+    state["recent"] = windows_of(recorder, model.target)
     if protocol is not None:
         state |= _measures(node, protocol)
         if config.forecast is not None:
             state["horizons"] = _horizons(node)
-        if with_digest:
-            state["digest"] = digest(node.state_parts())
+    state["verdict"] = verdict_of(state)._asdict()
+    if protocol is not None and with_digest:
+        state["digest"] = digest(node.state_parts())
     return state
 
 
@@ -153,6 +161,7 @@ class _NodeCollector(Collector):
         if node.certificate.expires is not None:
             yield _gauge("certificate_expires_timestamp_seconds", "When it expires, since 1970.",
                          node.certificate.expires.timestamp())  # fmt: skip
+        yield from _of_errors(node)
         if node.protocol is not None:
             yield from _of_measures(state)
             yield from _of_horizons(state.get("horizons", {}))
@@ -193,6 +202,26 @@ def _of_horizons(horizons: dict[str, dict[str, Any]]) -> Iterator[Metric]:
             if facts["in_units"][name] is not None:
                 made.add_metric([h, who], facts["in_units"][name])
     yield made
+
+
+def _of_errors(node: Node) -> Iterator[Metric]:
+    """Counters of this process, in the target's units: `rate()` of them gives any window."""
+    width = node.format.model.error_of(1.0)
+    scored = CounterMetricFamily("domkl_scored", "Predictions compared.", labels=["horizon", "of"])
+    errors = CounterMetricFamily(
+        "domkl_squared_error", "Sum of squares, in squared units.", labels=["horizon", "of"]
+    )
+    for h in node.recorder.horizons:
+        sums = node.recorder.scored(h)
+        kinds = {"mesh": ("n", "errors"), "alone": ("n_alone", "alone"),
+                 "last value": ("n", "last_value")}  # fmt: skip
+        for kind, (n, total) in kinds.items():
+            scored.add_metric([str(h), kind], int(sums[n]))
+            errors.add_metric([str(h), kind], float(sums[total]) * width)
+    yield from (scored, errors)
+    if node.recorder.last_time is not None:
+        yield _gauge("last_sample_timestamp_seconds", "When it was learned, since 1970.",
+                     node.recorder.last_time)  # fmt: skip
 
 
 def _of_edges(edges: dict[str, dict[str, Any]]) -> Iterator[Metric]:

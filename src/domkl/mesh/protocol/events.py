@@ -76,10 +76,16 @@ class Send(NamedTuple):
 
 
 class Predicted(NamedTuple):
-    """The prediction for a sample, made before its label was used."""
+    """The prediction for a sample, made before its label was used, and what else was predicted."""
 
     number: int
     y_hat: float
+    y: float = 0.0  # the label
+    deviation: float | None = None  # of the prediction; None if the algorithm has none
+    y_alone: float | None = None  # of the twin without neighbors; None if it is not measured
+    y_last: float = 0.0  # the label before
+    gap: float | None = None  # mean squared distance to the neighbors' predictions
+    horizon: int = 1  # samples from the newest one that was known to the label
 
 
 class Checkpoint(NamedTuple):

@@ -24,6 +24,7 @@ class Forecast(NamedTuple):
 
     due: Array  # (1,)   tick of the label
     naive: Array  # (1, 2) what the last value and the last season say, as bits: NaN if unknown
+    deviation: Array  # (1,) of the forecast, as bits: it may be infinite
     y_hat: Floats  # (1,)
     by_kernel: Floats  # (1, P)
     notes: Floats  # (1, N)
@@ -31,7 +32,7 @@ class Forecast(NamedTuple):
     @property
     def prediction(self) -> Prediction:
         """What was predicted."""
-        return Prediction(*(np.asarray(each, dtype=np.float64) for each in self[2:]))
+        return Prediction(*(np.asarray(each, dtype=np.float64) for each in self[3:]))
 
 
 class Forecasts:
@@ -52,11 +53,13 @@ class Forecasts:
         """Forecast from the inputs of now; None where inputs are missing."""
         if np.isnan(moment.x).any():
             return None
-        _, prediction = self.learner.look(moment.x)
+        inputs, prediction = self.learner.look(moment.x)
+        deviation = self.learner.deviation_of(inputs)
         due = np.array([moment.tick + self.horizon])
         self._first = int(due[0]) if self._first is None else self._first
         naive = as_bits(np.array([moment.naive]))
-        self._waiting.append(Forecast(due, naive, *(each.copy() for each in prediction)))
+        spread = as_bits(np.array([np.nan if deviation is None else deviation]))
+        self._waiting.append(Forecast(due, naive, spread, *(each.copy() for each in prediction)))
         return float(prediction.y_hat[0])
 
     def due(self, tick: int) -> Forecast | None:

@@ -143,7 +143,10 @@ class LocalLearner:
 
     def deviation(self, x: Floats) -> float | None:
         """Return the standard deviation of a prediction; None if the algorithm has none."""
-        inputs, _ = self.look(x)
+        return self.deviation_of(self.look(x)[0])
+
+    def deviation_of(self, inputs: Inputs) -> float | None:
+        """Return the standard deviation of the prediction for what `look` returned."""
         found = self.model.algorithm.deviation(self.state, inputs)
         return None if found is None else float(found[0])
 

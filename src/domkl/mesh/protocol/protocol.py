@@ -260,7 +260,7 @@ class Protocol:
         """Learn the label of now; forecast from the inputs of now when that step has ended."""
         self.learned, self._newest = moment.number, moment
         due = [each.due(moment.tick) for each in self.forecasts]
-        self._score(moment, due)
+        self.edges.effects.append(self._score(moment, due))
         if self.guard is not None and self.guard.is_astray():
             self._start_over()
         messages = [
@@ -268,24 +268,29 @@ class Protocol:
         ]
         if self.alone is not None and messages[1] is not None:
             self.alone.merge(messages[1], ())
-        self.edges.effects.append(events.Predicted(moment.number, np.nan))
         if messages[0] is None:
             self._forecast()
         else:
             self._is_following = False
             self._offer(messages[0], HASTE * MOST_HASTE if self._queue else 0, now)
 
-    def _score(self, moment: events.Moment, due: Sequence[Forecast | None]) -> None:
+    def _score(self, moment: events.Moment, due: Sequence[Forecast | None]) -> events.Predicted:
         """Record how the forecasts of this moment went, with and without neighbors."""
         ours, alone = due[0], due[1] if len(due) > 1 else None
-        if ours is not None:
-            naive = from_bits(ours.naive)[0]
-            self.measures.judge_forecast(moment.y, float(ours.y_hat[0]), naive)
-        if alone is not None:
-            self.measures.judge_alone(moment.y, float(alone.y_hat[0]))
-        if ours is not None and alone is not None and not np.isnan(moment.then).any():
+        y_alone = None if alone is None else float(alone.y_hat[0])
+        if y_alone is not None:
+            self.measures.judge_alone(moment.y, y_alone)
+        h = self.model.horizon
+        if ours is None:
+            return events.Predicted(moment.number, np.nan, moment.y, y_alone=y_alone, horizon=h)
+        y_hat, naive = float(ours.y_hat[0]), from_bits(ours.naive)[0]
+        self.measures.judge_forecast(moment.y, y_hat, naive)
+        if alone is not None and not np.isnan(moment.then).any():
             z = self.learner.inputs(moment.then).z
-            self._watch(z, moment.y, float(ours.y_hat[0]), alone.prediction)
+            self._watch(z, moment.y, y_hat, alone.prediction)
+        deviation, last = float(from_bits(ours.deviation)[0]), float(naive[0])
+        given = (moment.number, y_hat, moment.y, deviation, y_alone, last, None, h)
+        return events.Predicted(*given)
 
     def _forecast(self) -> None:
         """Forecast from the newest inputs, once."""
@@ -303,10 +308,15 @@ class Protocol:
         """Predict a sample, and begin a step with the one whose label is known now."""
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
-        self.edges.effects.append(events.Predicted(sample.number, y_hat))
-        self.measures.judge(sample.y, y_hat, self.learner.neighbor_distance(inputs, y_hat))
+        deviation, before = self.learner.deviation_of(inputs), self.measures.last_label
+        gap = self.learner.neighbor_distance(inputs, y_hat)
+        self.measures.judge(sample.y, y_hat, gap)
+        y_alone = None
         if self.alone is not None:
-            self._learn_alone(inputs.z, sample, y_hat)
+            y_alone = self._learn_alone(inputs.z, sample, y_hat)
+        self.edges.effects.append(
+            events.Predicted(sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
+        )
         self.learned = sample.number
         due = self.learner.due(inputs, prediction, np.array([sample.y]))
         if due is None:
@@ -319,13 +329,17 @@ class Protocol:
             self._is_following = False
             self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
 
-    def _learn_alone(self, z: Array, sample: events.Sample, y_hat: float) -> None:
-        """Let the learner without neighbors learn the sample, and the guard see how it went."""
+    def _learn_alone(self, z: Array, sample: events.Sample, y_hat: float) -> float:
+        """Let the learner without neighbors learn the sample, and the guard see how it went.
+
+        Returns what the former had predicted.
+        """
         assert self.alone is not None
         before = self.alone.learn(sample.x, sample.y)
         self.measures.judge_alone(sample.y, float(before.y_hat[0]))
         if not self.model.delay:  # else the label is not known yet
             self._watch(z, sample.y, y_hat, before)
+        return float(before.y_hat[0])
 
     def _watch(self, z: Array, y: float, y_hat: float, alone: Prediction) -> None:
         """Let the guard see a label, and what was said of it with and without neighbors."""

@@ -254,6 +254,17 @@ def test_neighbors_come_in_the_order_of_the_file():
         config.neighbors("d")
 
 
+def test_places_are_optional_and_two_numbers(tmp_path):
+    placed = TABLE.replace('22001"\n', '22001"\nplace = [16.4, 48]\n')
+    config = read(tmp_path, placed)
+    assert [each.place for each in config.members] == [None, (16.4, 48.0)]
+    write_config(tmp_path / "again.toml", config)
+    assert read_config(tmp_path / "again.toml") == config
+    for wrong in ("[1]", "[1, 2, 3]", '["x", 1]', "3", "[inf, 1]"):
+        with pytest.raises(DataError, match=r"learners\[1\].place must be"):
+            read(tmp_path, placed.replace("[16.4, 48]", wrong))
+
+
 def test_a_series_has_its_target_as_inputs():
     config = a_config(lags=3)
     assert config.inputs == tuple(Range(f"lag {k}", 0.0, 10.0) for k in (1, 2, 3))

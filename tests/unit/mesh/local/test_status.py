@@ -11,7 +11,7 @@ import pytest
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.settings import members_at
-from domkl.mesh.local.status import as_table, ask, ask_all, rows_of
+from domkl.mesh.local.status import as_table, ask, ask_all, code_of, in_words, rows_of
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
@@ -20,7 +20,9 @@ STATE = {
     "is_ready": True, "n_rounds": 12, "n_learned": 11, "mse": 0.0123456, "mse_alone": 0.02,
     "mse_last_value": None, "neighbor_gap": 1e-5, "strangers": {"not a neighbor": 2},
     "refused": [{"peer": "b", "reason": "old", "n": 3}],
-    "neighbors": {"b": EDGE, "c": EDGE | {"is_open": False}},
+    "neighbors": {"b": EDGE, "c": EDGE | {"is_open": False}}, "pid": 99, "n_queued": 3,
+    "target": "y", "sample_age": 2.5, "expires": "2999-01-01T00:00:00+00:00",
+    "recent": {"1": {"hour": {"n": 200, "rmse": 1.5, "rmse_alone": 2.0, "rmse_last_value": 3.0}}},
 }  # fmt: skip
 
 
@@ -65,12 +67,39 @@ def test_rows(node, config, tmp_path):
     states = ask_all(config, tmp_path)
     assert node.asked == [("/state", "Bearer secret")]
     up, down = rows_of(config, states, {"a": 77, "b": None})
-    assert up == ("a", True, 77, 12, 11, 0.0123456, 0.02, None, 1e-5, 1, 1, 2000, 5_000_000, 5)
+    assert up[:14] == ("a", True, 77, 12, 11, 0.0123456, 0.02, None, 1e-5, 1, 1, 2000, 5_000_000, 5)
+    assert (up.verdict, up.exchanges, up.learns, up.is_worth_it) == ("worth it", True, True, True)
+    assert (up.error, up.error_alone, up.error_last_value, up.unit) == (1.5, 2.0, 3.0, "y")
+    assert (up.sample_age, up.queued) == (2.5, 3)
+    assert up.certificate_seconds > 1e9
     assert (down.learner, down.is_up, down.n_listed, down.mse) == ("b", False, 1, None)
     lines = as_table([up, down]).splitlines()
-    words = "a 77 12 11 0.01235 0.02 - 1e-05 1/1 2.0 kB 5.0 MB 5"
-    assert lines[2].split() == words.split()
-    assert lines[3].split() == ["b", "-", "down", "-", "-", "-", "-", "-", "-/1", "-", "-", "-"]
+    words = "a 77 worth it 11 1.5 2 3 2 s ago 3 1/1 2.0 kB 5.0 MB 5"
+    assert lines[2].split()[:-2] == words.split()
+    assert " ".join(lines[3].split()) == "b - down - - - - - - -/1 - - - -"
+    assert in_words([up, down]).splitlines() == [
+        "a: worth it; last hour: it errs by 1.5 y, the last value by 3, alone by 2:"
+        " the network saves 25.0 %; 1 of 2 edges silent",
+        "b: down; it does not answer",
+        "1 of 2 are up, 1 exchange, 1 learn, for 1 the network is worth it",
+    ]
+    assert rows_of(config, states)[0].pid == 99  # what it says itself
+
+
+def test_the_exit_code_is_the_first_rung_that_is_missing(config):
+    def code(**changes):
+        return code_of(rows_of(config, {"a": STATE, "b": STATE | changes}))
+
+    assert code() == 0
+    assert code(is_ready=False) == 4
+    assert code(neighbors={"a": EDGE | {"is_open": False}}) == 5
+    assert code(sample_age=1e6) == 6
+    worse = {"n": 200, "rmse": 3.5, "rmse_alone": 2.0, "rmse_last_value": 3.0}
+    assert code(recent={"1": {"hour": worse}}) == 6
+    costly = {"n": 200, "rmse": 2.5, "rmse_alone": 2.0, "rmse_last_value": 3.0}
+    assert code(recent={"1": {"hour": costly}}) == 0  # it learns; the network is another matter
+    assert code(sample_age=None, recent={}) == 0  # nobody has sent it a sample yet
+    assert code_of(rows_of(config, {"a": STATE})) == 4
 
 
 def test_beyond_loopback_only_the_learner_itself_is_believed(node, config, tmp_path):
@@ -97,4 +126,4 @@ def test_an_answer_that_is_none(node, config, tmp_path, status, body):
 def test_a_node_that_starts_is_not_up(config):
     row = rows_of(config, {"a": {"is_ready": False}})[0]
     assert not row.is_up
-    assert "down" in as_table([row])
+    assert "starting" in as_table([row])

@@ -111,7 +111,8 @@ def test_a_page_of_another_origin_or_name_is_refused(table):
 
 def test_openapi_is_served_and_pages_that_load_foreign_scripts_are_not(table):
     paths = table.ask("/openapi.json")[1]["paths"]
-    assert set(paths) == {"/learn", "/predict", "/state", "/healthz", "/metrics"}
+    watching = {"/state", "/healthz", "/metrics", "/history", "/recent", "/watch"}
+    assert set(paths) == {"/learn", "/predict", *watching}
     assert table.ask("/docs")[0] == 404
 
 

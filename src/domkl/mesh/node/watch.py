@@ -1,0 +1,149 @@
+"""What a node answers to those who watch it: its history, its newest samples, a live stream."""
+
+import json
+import math
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import FastAPI, HTTPException, Query
+from fastapi.responses import StreamingResponse
+
+from domkl.mesh.config.settings import MeshConfig
+from domkl.mesh.history.answers import history_of, samples_of
+from domkl.mesh.history.history import Rows
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.telemetry import state_of
+
+EVERY = 1.0  # seconds between two lines of the stream
+MOST_WATCHERS = 32
+LINES = "application/x-ndjson"
+#: of the state, what a page shows
+SHOWN = (
+    "is_ready", "version", "pid", "algorithm", "mode", "n_accepted", "n_queued", "n_learned",
+    "n_repeated", "n_outside", "rejected", "strangers", "refused", "n_rounds", "n_waited", "n_idle",
+    "checkpoint", "journal_bytes", "expires", "sample_age", "recent", "verdict", "neighbors",
+)  # fmt: skip
+
+Seconds = Annotated[float, Query(ge=0, allow_inf_nan=False)]
+
+
+def add_watch(app: FastAPI, node: Node) -> None:
+    """Add the requests to an application."""
+    n_watchers = 0
+    target = node.format.model.target
+
+    @app.get("/history")
+    async def history(since: Seconds = 0.0, step: Seconds = 1.0) -> dict[str, Any]:
+        """Errors, weights, queue and traffic since a time (of 1970) in steps of seconds; events.
+
+        Steps are longer than asked for where shorter ones are not kept so long.
+        """
+        recorder = node.recorder
+        rows = recorder.rows(since, max(step, 1.0))
+        happened = [each._asdict() for each in recorder.events if each.time >= since]
+        return {
+            "learner": node.folder.name,
+            "now": recorder.clock(),
+            "target": target_of(node.folder.config),
+            **history_of(rows, recorder.horizons, target),
+            "events": happened,
+        }
+
+    @app.get("/recent")
+    async def recent(horizon: int = 1) -> list[list[Any]]:
+        """The newest 1000: number, time, label, prediction, deviation, alone, last value."""
+        if horizon not in node.recorder.horizons:
+            raise HTTPException(422, f"horizon must be one of {node.recorder.horizons}")
+        return samples_of(node.recorder.samples(horizon), target)
+
+    @app.get("/watch", response_class=StreamingResponse)
+    async def watch() -> StreamingResponse:
+        """A line of JSON now and every second: first what there is, then what is new."""
+        if n_watchers >= MOST_WATCHERS:
+            raise HTTPException(503, f"at most {MOST_WATCHERS} may watch at once; close a page")
+        return StreamingResponse(lines(), media_type=LINES, headers={"Cache-Control": "no-store"})
+
+    async def lines() -> AsyncIterator[bytes]:
+        nonlocal n_watchers
+        n_watchers += 1
+        try:
+            async for line in news_of(node):
+                yield json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        finally:
+            n_watchers -= 1
+
+
+async def news_of(node: Node) -> AsyncIterator[dict[str, Any]]:
+    """The lines of the stream."""
+    yield {"hello": hello_of(node)}
+    recorder = node.recorder
+    second, number = int(recorder.clock()) - 1, recorder.history.last_number
+    noted = recorder.events[-1].number if recorder.events else 0
+    while True:
+        rows = recorder.seconds_after(second)
+        samples = {h: recorder.samples(h, number) for h in recorder.horizons}
+        happened = [each._asdict() for each in recorder.events if each.number > noted]
+        target = node.format.model.target
+        yield {
+            "time": recorder.clock(),
+            "learners": {
+                node.folder.name: shown(node)
+                | {
+                    "rows": history_of(Rows(1, rows), recorder.horizons, target),
+                    "samples": {str(h): samples_of(s, target) for h, s in samples.items()},
+                    "events": happened,
+                }
+            },
+        }
+        second = int(rows["index"][-1]) if len(rows) else second
+        number = max([number, *(int(s["index"][-1]) for s in samples.values() if len(s))])
+        noted = recorder.events[-1].number if recorder.events else 0
+        if not await node.sleep(EVERY):
+            return
+
+
+def shown(node: Node) -> dict[str, Any]:
+    """The part of the state that a page shows."""
+    state = state_of(node)
+    return {name: state[name] for name in SHOWN if name in state}
+
+
+def hello_of(node: Node) -> dict[str, Any]:
+    """What a page of this node must know first: the node, its neighbors, the target."""
+    config, name = node.folder.config, node.folder.name
+    near = config.neighbors(name)
+    return {
+        **hello_of_mesh(config, (name, *near)),
+        "watched": [name],
+        "edges": [[name, each] for each in near],
+        "horizons": list(node.recorder.horizons),
+        "kernels": [kernel_name(each) for each in config.bank()],
+    }
+
+
+def hello_of_mesh(config: MeshConfig, names: tuple[str, ...]) -> dict[str, Any]:
+    """The same of some learners of a mesh."""
+    places = {each.name: each.place for each in config.members}
+    return {
+        "mesh": config.name,
+        "target": target_of(config),
+        "silence": config.timing.silence,
+        "learners": [{"name": name, "place": places[name]} for name in names],
+        "watched": list(names),
+        "edges": [list(edge) for edge in config.edges],
+        "horizons": [1],
+        "kernels": [kernel_name(each) for each in config.bank()],
+    }
+
+
+def target_of(config: MeshConfig) -> dict[str, Any]:
+    """Name and range of what is predicted."""
+    return {"name": config.target.name, "low": config.target.low, "high": config.target.high}
+
+
+def kernel_name(kernel: Any) -> str:
+    """A kernel in a word or two."""
+    bandwidth = getattr(kernel, "bandwidth", None)
+    name = type(kernel).__name__.lower()
+    is_number = isinstance(bandwidth, float) and math.isfinite(bandwidth)
+    return f"{name} {bandwidth:g}" if is_number else name

@@ -1,0 +1,1 @@
+"""The live page of a mesh, and the server that `domkl mesh ui` runs."""

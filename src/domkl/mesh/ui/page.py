@@ -1,0 +1,54 @@
+"""The files of the page, and the headers that keep it to itself.
+
+The page is the same for a node and for `domkl mesh ui`. It holds no data: its scripts ask for them,
+with the token where one is demanded. The policy forbids whatever the page does not need: scripts,
+styles and requests are of this origin only, and no text can become markup.
+"""
+
+from importlib.resources import files
+
+from fastapi import FastAPI, Response
+
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+NAMES = (
+    "index.html", "style.css", "icon.svg", "app.js", "chart.js", "format.js", "network.js",
+    "panels.js", "series.js", "stream.js", "tables.js",
+)  # fmt: skip
+#: what the page consists of, by address
+PATHS = ("/", *(f"/ui/{name}" for name in NAMES if name != "index.html"))
+POLICY = "; ".join(
+    [
+        "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self'",
+        "connect-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'", "trusted-types 'none'",
+    ]
+)  # fmt: skip
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+
+
+def add_page(app: FastAPI) -> None:
+    """Serve the page and its files."""
+    for path in PATHS:
+        _add(app, path, "index.html" if path == "/" else path.removeprefix("/ui/"))
+
+
+def _add(app: FastAPI, path: str, name: str) -> None:
+    content = files("domkl.mesh.ui").joinpath("static", name).read_bytes()
+    kind = TYPES[name.rpartition(".")[2]]
+
+    @app.get(path, include_in_schema=False, response_class=Response)
+    async def file() -> Response:
+        """A file of the page."""
+        return Response(content, media_type=kind, headers=HEADERS)

@@ -1,0 +1,109 @@
+"""The server of `domkl mesh ui`: the page, and what it asks for, from the nodes' own answers.
+
+It runs where the mesh's folder is, and asks the nodes with the tokens that it finds there, so that
+their ports need not be open to a browser and the browser needs none of the tokens.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import StreamingResponse
+
+import domkl
+from domkl.mesh.config.folder import read_mesh
+from domkl.mesh.local.status import ask
+from domkl.mesh.node.http import Guard, HttpServer, Rules, rules_for
+from domkl.mesh.node.watch import LINES, Seconds
+from domkl.mesh.transports.base import Address
+from domkl.mesh.ui.hub import Hub
+from domkl.mesh.ui.page import add_page
+
+TOKEN = "ui-token"
+HOST = "127.0.0.1"
+PATIENCE = 10.0  # seconds for a node to answer
+AT_ONCE = 32  # nodes asked at once
+
+
+def create_app(hub: Hub, rules: Rules) -> FastAPI:
+    """The requests that are answered."""
+    app = FastAPI(title="domkl mesh", version=domkl.__version__, docs_url=None, redoc_url=None)
+    app.add_middleware(Guard, rules=rules)
+    add_page(app)
+    names, pool = hub.config.names, ThreadPoolExecutor(min(len(hub.config.names), AT_ONCE))
+
+    async def asked(name: str, path: str) -> Any:
+        if name not in names:
+            raise HTTPException(404, f"learner must be one of {', '.join(names)}")
+        if hub.is_down(name):
+            return None
+        given = partial(ask, hub.config.member(name), hub.folder, path, timeout=PATIENCE)
+        return await asyncio.get_running_loop().run_in_executor(pool, given)
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """200 while the server runs."""
+        return {"status": "ready"}
+
+    @app.get("/history")
+    async def history(
+        since: Seconds = 0.0, step: Seconds = 1.0, learner: str | None = None
+    ) -> dict[str, Any]:
+        """The answers of all learners, or of one, to the same request; null of those not there."""
+        chosen = names if learner is None else (learner,)
+        path = f"/history?since={since!r}&step={step!r}"
+        found = await asyncio.gather(*(asked(name, path) for name in chosen))
+        return {"learners": dict(zip(chosen, found, strict=True))}
+
+    @app.get("/recent")
+    async def recent(learner: str, horizon: int = 1) -> Any:
+        """A learner's newest samples."""
+        return await asked(learner, f"/recent?horizon={horizon}")
+
+    @app.get("/watch", response_class=StreamingResponse)
+    async def watch() -> StreamingResponse:
+        """A line of JSON every second, with what is new of all learners."""
+        return StreamingResponse(
+            _lines(hub), media_type=LINES, headers={"Cache-Control": "no-store"}
+        )
+
+    return app
+
+
+async def _lines(hub: Hub) -> AsyncIterator[bytes]:
+    async for line in hub.lines():
+        yield json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+
+async def serve_ui(folder: Path, port: int, with_token: bool, tell: Callable[[str], None]) -> None:
+    """Serve the page until cancelled; ``tell`` is given its address once it answers."""
+    config = read_mesh(folder)
+    address = Address(HOST, port)
+    # the page must not show to other users of this machine what the nodes would not
+    is_guarded = with_token or not all(each.http.is_loopback for each in config.members)
+    path = folder / TOKEN
+    if is_guarded and not path.exists():
+        _write_secret(path)
+    hub, server = Hub(config, folder), HttpServer(address, None)
+    rules = rules_for(address, path, is_guarded)
+    await server.start(create_app(hub, rules))
+    hub.start()
+    tell(f"http://{server.address}/")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        hub.stop()
+        await server.stop()
+
+
+def _write_secret(path: Path) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w") as file:
+        file.write(secrets.token_urlsafe(32) + "\n")
