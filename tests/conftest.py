@@ -23,6 +23,15 @@ settings.register_profile("quick", settings.get_profile("domkl"), max_examples=2
 settings.load_profile("domkl")
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say so where the page cannot be tested."""
+    import browser
+
+    why = browser.missing()
+    if why is not None:
+        terminalreporter.write_line(f"the live page was not tested in a browser: it {why}")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled(request, tmp_path_factory):
     """Under pytest-xdist, the compiled hosts are in Numba's cache before the first test."""
