@@ -7,6 +7,8 @@ the page draws the same whatever they learn. Processor time is a share of one co
 """
 
 import argparse
+import asyncio
+import logging
 import math
 import multiprocessing
 import os
@@ -19,39 +21,45 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 import psutil
 from browser import Watched, browser
-from mesh_node import mesh_config, prepared
+from mesh_node import Client, mesh_config, prepared
 from mesh_served import served
 
+from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.config.topology import named_edges
 
 
 def nodes(folder, n_nodes, rate, is_up, is_over):
     """Run the nodes, and give each so many samples a second."""
+    logging.getLogger("domkl").setLevel(logging.ERROR)
     names = tuple(f"n{k:02}" for k in range(n_nodes))
     config = mesh_config(names, named_edges("ring", names), mode="async")
     with served(folder, config) as mesh:
         is_up.set()
         k, begin = 0, time.monotonic()
         while not is_over.is_set():
-            for node in mesh.nodes.values():
-                mesh.do(node.intake.accept(prepared(node, [k])))
-            k += 1
+            mesh.do(learned(mesh.nodes.values(), range(k, k + rate)))
+            k += rate
             time.sleep(max(0.0, begin + k / rate - time.monotonic()))
 
 
-def cpu(process):
-    """Processor seconds of a process and its children."""
-    found = [process, *process.children(recursive=True)]
-    total = 0.0
-    for each in found:
-        try:
-            total += sum(each.cpu_times()[:2])
-        except psutil.Error:
-            continue
-    return total
+async def learned(all_nodes, numbers):
+    """A second's samples for each node, in one list: what is measured is the page, not the disk."""
+    await asyncio.gather(*(node.intake.accept(prepared(node, numbers)) for node in all_nodes))
 
 
-def measured(address, ui, seconds):
+def cpu(processes):
+    """Processor seconds of processes."""
+    return sum(sum(each.cpu_times()[:2]) for each in processes)
+
+
+def of_chromium():
+    """The processes of the browser: all, and the one that draws the page."""
+    mine = psutil.Process(os.getpid()).children(recursive=True)
+    found = [each for each in mine if "chrom" in each.name()]
+    return found, [each for each in found if "--type=renderer" in each.cmdline()]
+
+
+def measured(address, ui, node, seconds):
     with browser() as made:
         watched = Watched(made)
         page = watched.page
@@ -61,23 +69,27 @@ def measured(address, ui, seconds):
         live = time.perf_counter() - begin
         paint = page.evaluate("performance.getEntriesByType('paint').map((e) => e.startTime)")
         page.select_option("#range", "1 minute")
-        time.sleep(5)
-        me = psutil.Process(os.getpid())
-        before = cpu(me), cpu(ui), time.perf_counter()
-        time.sleep(seconds)
-        after = cpu(me), cpu(ui), time.perf_counter()
-        shares = [(after[i] - before[i]) / (after[2] - before[2]) for i in (0, 1)]
+        time.sleep(60)  # until a minute is drawn
+        groups = [*of_chromium(), [psutil.Process(ui.pid)]]
+        counts, moments, used = [], [], []
+        for pause in (seconds, 0):
+            counts.append(node.ask("/state")[1]["n_learned"])
+            moments.append(time.perf_counter())
+            used.append([cpu(group) for group in groups])
+            time.sleep(pause)
+        span = moments[1] - moments[0]
+        browser_, renderer, server = ((b - a) / span for a, b in zip(*used, strict=True))
         n_rows = page.locator("#learners tbody tr").count()
-        rate = page.locator("#queue .legend b").first.text_content()
-    print(f"{n_rows} learners, {rate} samples a second of the first one")
+    rate = (counts[1] - counts[0]) / span
+    print(f"{n_rows} learners, {rate:.1f} samples a second each; load {os.getloadavg()[0]:.1f}")
     print(f"first paint after {min(paint, default=math.nan) / 1000:.2f} s, live after {live:.2f} s")
-    print(f"browser {shares[0]:.1%} of a core, server of the page {shares[1]:.1%}")
+    print(f"of a core: browser {browser_:.1%}, its page {renderer:.1%}, server {server:.1%}")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodes", type=int, default=50)
-    parser.add_argument("--rate", type=float, default=10.0)
+    parser.add_argument("--rate", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20.0)
     args = parser.parse_args()
     context = multiprocessing.get_context("spawn")
@@ -93,7 +105,8 @@ def main():
         try:
             address = ui.stdout.readline().strip()
             time.sleep(3)  # it follows all nodes by now
-            measured(address, psutil.Process(ui.pid), args.seconds)
+            first = read_mesh(folder).members[0].http
+            measured(address, ui, Client(first), args.seconds)
         finally:
             ui.terminate()
             ui.wait()

@@ -36,7 +36,15 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import CompiledAlgorithm, Function, Inputs, Net, Prediction, Sizes
+from domkl.algorithms.base import (
+    CompiledAlgorithm,
+    Function,
+    Inputs,
+    Net,
+    Prediction,
+    Sizes,
+    machine_code,
+)
 from domkl.algorithms.law import Law
 from domkl.core.hedge import add_regrets, evidence, polynomial
 from domkl.core.jit import scalar, sweep
@@ -838,7 +846,8 @@ class DOMKRLS(CompiledAlgorithm):
     def deviation(self, state: State, inputs: Inputs) -> Floats:
         """Of the label, s √(1 + zᵀCz) and how far fits disagree, by measured coverage."""
         out, prediction = np.empty(len(state.sums)), self.predict(state, inputs)
-        deviations(out, state, self.compiled, inputs.z, prediction.notes)
+        given = (out, state, self.compiled, inputs.z, prediction.notes)
+        machine_code(deviations, *given)(*given)
         return out
 
     def weighted(self, prediction: Prediction, weight: float) -> Prediction:

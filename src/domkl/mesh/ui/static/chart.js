@@ -4,6 +4,7 @@ import { clock, drawn, element, moment, number } from "./format.js";
 
 const LEAST = 280; // pixels of width
 const EDGE = { left: 52, right: 10, top: 8, bottom: 20 };
+const SELDOM = 5; // updates
 const STRIP = 18; // height of the strip with marks of events
 
 export class Chart {
@@ -25,10 +26,22 @@ export class Chart {
     this.svg.addEventListener("pointerleave", () => this.#moveTo(null));
     this.svg.addEventListener("keydown", (event) => this.#key(event));
     this.svg.addEventListener("blur", () => this.#moveTo(null));
+    this.isSeen = true;
+    this.n = 0;
+    new IntersectionObserver((entries) => {
+      this.isSeen = entries[entries.length - 1].isIntersecting;
+      if (this.isSeen && this.given) this.#draw(this.given);
+    }).observe(this.svg);
   }
 
   // lines: [{name, style, points: [[time, value or null], ...]}]; areas: [{style, points: [[t, low, high]]}]
-  update({ from, to, lines, areas = [], marks = [], low = null, high = null, named = true }) {
+  update(given) {
+    this.given = given;
+    this.n += 1;
+    if (this.isSeen || this.n % SELDOM === 1) this.#draw(given); // what nobody sees is drawn seldom
+  }
+
+  #draw({ from, to, lines, areas = [], marks = [], low = null, high = null, named = true }) {
     const values = lines.flatMap((line) => line.points.map((point) => point[1]))
       .concat(areas.flatMap((area) => area.points.flatMap((point) => point.slice(1))))
       .filter((value) => value !== null && Number.isFinite(value));
