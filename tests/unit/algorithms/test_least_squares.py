@@ -570,3 +570,15 @@ def test_mirrored_is_what_labels_of_the_other_sign_teach():
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
     assert domkl.DOMKRLS().mirrored(one) is None
+
+
+@pytest.mark.parametrize("newest_lag", [None, 0])
+def test_what_a_prediction_rests_on_adds_up_to_one(newest_lag):
+    X, y = stream(6)
+    algorithm = domkl.DOMKRLS(newest_lag=newest_lag)
+    run = simulate(X, y, algorithm)
+    trust = algorithm.trust(run.state)
+    assert list(trust) == ["network", "own", "last value"]
+    assert sum(trust.values()) == pytest.approx(1.0)
+    assert min(trust.values()) >= 0
+    assert domkl.DOMKL().trust(None) is None  # it cannot tell

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -304,6 +305,29 @@ def test_up_status_add_and_ctrl_c(here):
     assert "ended with signal 9; it will be started again" in text
     assert [line.split()[0] for line in out.splitlines()[2:]] == ["a", "b", "c", "d"]
     _wait(lambda: not _children(folder), 10)
+
+
+@pytest.mark.slow
+def test_ui_prints_its_address_and_status_watches(here):
+    run("init", "--names", "a,b", *SERIES, *_ports(), "m")
+    command = [sys.executable, "-m", "domkl", "mesh"]
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with (
+        subprocess.Popen([*command, "ui", "m", "--port", "0"], **given) as ui,
+        subprocess.Popen([*command, "status", "m", "--watch", "--json"], **given) as status,
+    ):
+        address = ui.stdout.readline().strip()
+        with urllib.request.urlopen(address, timeout=30) as answer:
+            assert b"<title>domkl mesh</title>" in answer.read()
+            assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        for _ in range(2):
+            found = json.loads(status.stdout.readline())
+            assert (found["code"], [each["verdict"] for each in found["learners"]]) == (
+                4, ["down", "down"],
+            )  # fmt: skip
+        ui.send_signal(signal.SIGINT)
+        status.send_signal(signal.SIGINT)
+        assert (ui.wait(60), status.wait(60)) == (0, 4)
 
 
 @pytest.mark.slow

@@ -85,6 +85,7 @@ class Recorder:
     ) -> None:
         self.horizons, self.clock = tuple(horizons), clock
         self.history = History(folder / FOLDER, len(self.horizons), n_weights)
+        self._resumed = self.history.last_number  # samples up to this one are recorded
         self._rings = {
             h: Ring(folder / FOLDER / f"samples-{h}", SAMPLE, N_SAMPLES) for h in self.horizons
         }
@@ -115,14 +116,14 @@ class Recorder:
         """Go on after the newest sample, unless the node has begun anew and has fewer."""
         if n_accepted < self.history.last_number:
             self.history.last_number = 0
+        self._resumed = self.history.last_number
 
     def predicted(self, effect: Predicted) -> None:
         """Take in a prediction, except one that is made again after a restart."""
         history, h = self.history, effect.horizon
-        if effect.number <= history.last_number or h not in self._place:
+        if effect.number <= self._resumed or h not in self._place:
             return
-        if h == self.horizons[-1]:
-            history.last_number = effect.number
+        history.last_number = max(history.last_number, effect.number)
         now = history.last_time = self.clock()
         alone, deviation = effect.y_alone, effect.deviation
         if alone is None:

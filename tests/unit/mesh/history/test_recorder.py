@@ -166,6 +166,14 @@ def test_horizons_are_kept_apart(world):
         assert {h: by["n"] for h, by in found.items()} == {"1": [3], "6": [3]}
         assert list(windows_of(recorder, TARGET)) == ["1", "6"]
         await recorder.close()
+        again = world.recorder(horizons=(1, 6))
+        again.begin(10)
+        for number in (3, 4):
+            again.predicted(predicted(number, 6))
+            again.predicted(predicted(number, 1))
+        for h in (1, 6):
+            assert again.samples(h)["index"].tolist() == [1, 2, 3, 4]
+        await again.close()
 
     asyncio.run(story())
 

@@ -90,16 +90,20 @@ def test_new_samples_and_events_are_in_the_stream_once(mesh):
     answer.readline()
     mesh.client("south").learn([sample(k) for k in range(60, 70)])
     mesh.call(mesh.nodes["south"].recorder.note, "reloaded", "", "by a test")
-    numbers, events, n = [], [], 0
-    while len(numbers) < 10 or n < 10 or not events:
+    numbers, events, rows = [], [], {}
+    while len(numbers) < 10 or not events or not any(rows.values()):
         news = json.loads(answer.readline())["learners"]["south"]
         numbers += [each[0] for each in news["samples"]["1"]]
         events += [each["text"] for each in news["events"]]
-        n += sum(news["rows"]["horizons"]["1"]["n"])
+        new = dict(zip(news["rows"]["start"], news["rows"]["horizons"]["1"]["n"], strict=True))
+        assert not set(rows) & set(new)
+        rows |= new
     connection.close()
     assert numbers == list(range(61, 71))
     assert events == ["by a test"]
-    assert n == 10
+    found = mesh.client("south").ask("/history?since=0&step=1")[1]
+    kept = dict(zip(found["start"], found["horizons"]["1"]["n"], strict=True))
+    assert rows == {start: kept[start] for start in rows}
 
 
 def test_good_news_is_no_alarm(mesh, caplog):

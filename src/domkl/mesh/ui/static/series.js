@@ -11,6 +11,7 @@ export class Series {
   clear(step) {
     this.step = step;
     this.rows = [];
+    this.until = -Infinity; // the last second that the history holds, perhaps in part
   }
 
   // The history since some time; what the stream has brought meanwhile is kept.
@@ -18,14 +19,16 @@ export class Series {
     const newer = this.rows;
     this.clear(answer.step);
     this.add(answer, horizon);
-    const end = this.rows.length ? this.rows[this.rows.length - 1].t : -Infinity;
-    for (const row of newer) if (row.t > end) this.#append(row);
+    this.until = Math.floor(answer.now);
+    for (const row of newer) if (row.t > this.until) this.#append(row);
   }
 
   add(columns, horizon) {
     const by = columns.horizons[horizon];
     if (!by) return;
-    for (let k = 0; k < columns.start.length; k += 1) this.#append(rowOf(columns, by, k));
+    for (let k = 0; k < columns.start.length; k += 1) {
+      if (columns.start[k] > this.until) this.#append(rowOf(columns, by, k));
+    }
   }
 
   #append(row) {
