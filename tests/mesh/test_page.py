@@ -107,17 +107,17 @@ def test_every_view_of_a_mesh(chromium, mesh):
         page.select_option("#range", "1 minute")
         wait_until(lambda: not silent_edges(watched))
         assert page.locator("#network .node").count() == page.locator("#learners tbody tr").count()
-        assert page.locator("#network line.open").count() == 3
+        wait_until(lambda: page.locator("#network line.open").count() == 3)
         for chart in CHARTS:
             wait_until(lambda: page.locator(f"#{chart} path.line[d*='L']").count() > 0)  # noqa: B023
         assert page.locator("#trust").is_hidden()  # DOMKL cannot say what it trusts
         wait_until(lambda: page.locator("#windows tbody tr").count() == 5)
-        assert page.locator("#edges tbody tr").count() == 2
-        assert page.locator("#events li").count() >= 3
+        wait_until(lambda: page.locator("#edges tbody tr").count() == 2)
+        wait_until(lambda: page.locator("#events li").count() >= 3)
         assert f"Error, {HOSTILE}" in page.locator("#learners thead").text_content()
         page.locator("#network .node").nth(1).focus()
         page.keyboard.press("Enter")
-        assert page.locator("#chosen-title").text_content() == "b"
+        wait_until(lambda: page.locator("#chosen-title").text_content() == "b")
         page.locator("#errors svg[role=img]").focus()
         page.keyboard.press("ArrowLeft")
         wait_until(lambda: re.search(r"b [\d.]+", page.locator("#errors .readout").text_content()))
@@ -147,7 +147,7 @@ def test_a_kill_a_cut_and_a_rolling_restart_while_it_is_open(chromium, mesh):
         nodes.nodes["b"].send(signal.SIGKILL)
         wait_until(lambda: "down" in verdict(watched, "b"))
         wait_until(lambda: len(silent_edges(watched)) == 2)
-        assert "lost: b: b does not answer" in page.locator("#events").text_content()
+        wait_until(lambda: "b: b does not answer" in page.locator("#events").text_content())
         nodes.poll()
         nodes.nodes["b"].start()
         wait_until(lambda: all_well(watched) and not silent_edges(watched))

@@ -38,7 +38,8 @@ export class Chart {
   update(given) {
     this.given = given;
     this.n += 1;
-    if (this.isSeen || this.n % SELDOM === 1) this.#draw(given); // what nobody sees is drawn seldom
+    // what nobody sees is drawn seldom, once there is something to see
+    if (this.isSeen || this.n <= 2 * SELDOM || this.n % SELDOM === 0) this.#draw(given);
   }
 
   #draw({ from, to, lines, areas = [], marks = [], low = null, high = null, named = true }) {

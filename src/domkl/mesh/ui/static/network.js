@@ -31,7 +31,7 @@ export class Network {
   #node(name, radius) {
     const [x, y] = this.at.get(name);
     const sign = drawn("text", { class: "sign", x, y: y + 4, "aria-hidden": "true" }, "");
-    const below = y > SIZE.height / 2 || this.hello.learners.length < 3 ? radius + 13 : -radius - 6;
+    const below = y >= SIZE.height / 2 || this.hello.learners.length < 3 ? radius + 13 : -radius - 6;
     const text = drawn("text", { x, y: y + below, "aria-hidden": "true" }, shortened(name));
     const group = drawn("g", { class: "node", tabindex: "0", role: "button" }, drawn("circle", { cx: x, cy: y, r: radius }), sign, text, drawn("title", {}, name));
     group.addEventListener("click", () => this.onChoose(name));
@@ -87,7 +87,7 @@ function positions(learners, isStar) {
   if (isStar || learners.length === 1) found.set(learners[0].name, [width / 2, height / 2]);
   if (learners.length > 1) {
     around.forEach((each, k) => {
-      const angle = (2 * Math.PI * k) / around.length - Math.PI / 2;
+      const angle = (2 * Math.PI * k) / around.length - (isStar ? 0 : Math.PI / 2);
       found.set(each.name, [width / 2 + (width / 2 - margin - 20) * Math.cos(angle), height / 2 + (height / 2 - margin + 8) * Math.sin(angle)]);
     });
   }

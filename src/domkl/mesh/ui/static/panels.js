@@ -63,7 +63,7 @@ export class Panels {
   }
 
   #truth(learner, view) {
-    const seen = learner.samples.slice(-SHOWN);
+    const seen = spread(learner.samples.slice(-SHOWN));
     const since = seen.length ? seen[0][1] : view.now - 60;
     const last = seen.length ? seen[seen.length - 1][1] : view.now;
     const known = seen.flatMap((s) => [s[2], s[3]]).filter((value) => value !== null);
@@ -105,6 +105,15 @@ export class Panels {
       ],
     });
   }
+}
+
+// Samples that came in lists have nearly equal times; then they are drawn at equal distances.
+function spread(samples) {
+  const [first, last] = [samples[0]?.[1], samples[samples.length - 1]?.[1]];
+  const nEqual = samples.filter((sample, k) => k && sample[1] - samples[k - 1][1] < 0.002).length;
+  if (nEqual < samples.length / 3) return samples;
+  const pause = Math.max(last - first, 1) / samples.length;
+  return samples.map((sample, k) => [sample[0], last - pause * (samples.length - 1 - k), ...sample.slice(2)]);
 }
 
 // Points with a gap where nothing came for long.
