@@ -199,7 +199,7 @@ class Node:
         await self.saver.wait()
         if self.transport is not None:
             await self.transport.stop()
-        self._record()
+        self.record()
         self.recorder.note("stopped", "", f"{self.folder.name} stops")
         await self.recorder.close()
         self.backlog.log.close()
@@ -280,7 +280,7 @@ class Node:
             await asyncio.wait_for(self._stop.wait(), seconds)
         return not self._stop.is_set()
 
-    def _record(self) -> None:
+    def record(self) -> None:
         """Give the recorder the predictions since the last tick."""
         for effect in self._predicted:
             self.recorder.predicted(effect)
@@ -330,7 +330,7 @@ class Node:
         while True:
             self._add(events.Tick())
             self._save()
-            self._record()
+            self.record()
             self.recorder.tick()
             self.certificate.look(self._clock())
             await asyncio.sleep(TICK)

@@ -48,6 +48,7 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
         "journal_bytes": backlog.log.size,
         "expires": node.certificate.expires and node.certificate.expires.isoformat(),
     }
+    node.record()
     recorder, last = node.recorder, node.recorder.last_time
     state["sample_age"] = None if last is None else round(max(recorder.clock() - last, 0.0), 3)
     state["recent"] = windows_of(recorder, model.target)
