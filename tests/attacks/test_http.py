@@ -144,8 +144,8 @@ def test_a_token_comes_with_bearer(tmp_path, given):
 def test_it_is_not_healthy_before_the_port_of_the_mesh_is_bound(tmp_path):
     """0.1: answers 200 as soon as everything is compiled."""
     with served(tmp_path, solo_config(), is_started=False) as (node, address):
-        node.protocol = object()  # all but the transport has started
+        node.protocols = (object(),)  # all but the transport has started
         try:
             assert Client(address).ask("/healthz")[0] == 503
         finally:
-            node.protocol = None
+            node.protocols = ()

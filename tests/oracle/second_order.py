@@ -81,9 +81,7 @@ class Learner:
     def mixtures(self):
         """Weights of m and ms over the θs, of b over all experts, and at the top."""
         s = self.s
-        # among neighbors without labels, its own ones count as if it were by itself
-        strength = max(1.0, self.own_rounds / self.rounds) if self.rounds > 0 else 1.0
-        m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds) / strength)
+        m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds))
         ms = polynomial(self.R, self.V, s.prior)
         b = polynomial(self.own_R, self.own_V, s.own_prior())
         scale = s.horizon * self.scale(self.score, self.own_rounds)

@@ -250,7 +250,7 @@ def mix(state: State, params: Params) -> None:
     for i in range(2 * n_fits, len(own_prior)):
         own_prior[i] = LAST_PRIOR
     for k in range(len(state.rounds)):
-        scale = _scale(state.loss[k], state.rounds[k], is_logistic) / _strength(state, k)
+        scale = _scale(state.loss[k], state.rounds[k], is_logistic)
         evidence(state.by_evidence[k], state.loss[k], scale, state.prior[k], 0.0)
         polynomial(state.by_regret[k], state.regret[k], state.variance[k], state.prior[k])
         for i in range(n_fits):
@@ -264,18 +264,6 @@ def mix(state: State, params: Params) -> None:
             for j in range(N_TOP):
                 state.top[k, j] *= 1 - ONE_LABEL
             state.top[k, 3] += ONE_LABEL
-
-
-@sweep
-def _strength(state: State, k: int) -> float:
-    """By how much the means of losses understate the evidence of a learner's own labels.
-
-    A learner that has labels among neighbors that have none shares its losses with them, and still
-    knows as much as by itself. Where all have as many labels it is 1.
-    """
-    if state.rounds[k] > 0 and state.own_rounds[k] > state.rounds[k]:
-        return float(state.own_rounds[k] / state.rounds[k])
-    return 1.0
 
 
 @sweep

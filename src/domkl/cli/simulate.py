@@ -304,11 +304,14 @@ def _parts(
     from domkl.experiments.data import dealt
     from domkl.experiments.report import Part
 
+    parts: list[Part] = []
+    streams = [
+        dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
+        for data in forecasts
+    ]
     graphs = draw_graphs(setting, forecasts[0].places)
-    parts = []
-    for data in forecasts:
+    for data, (X, y) in zip(forecasts, streams, strict=True):
         algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
-        X, y = dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
         with noted_compilation():
             compile_for(algorithms, X, y, setting)
         facts = {**data.facts, "is_class": args.loss == "logistic"}

@@ -45,7 +45,7 @@ PACKAGE = Path(__file__).parents[1]
 #: folders whose code ends up in binaries
 COMPILED = ("core", "algorithms", "sim")
 
-COMPILING = "domkl: compiling; this takes up to a minute, once"
+COMPILING = "compiling; this takes up to a minute, once"
 
 IS_COMPILING = not getattr(numba.config, "DISABLE_JIT", False)
 

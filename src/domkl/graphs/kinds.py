@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from domkl.typing import Seed
-
 if TYPE_CHECKING:
     from domkl.graphs.graph import Graph
-    from domkl.typing import Floats
+    from domkl.typing import Floats, Seed
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class Kind:
     def make(
         self,
         n_learners: int,
-        seed: Seed | None = None,
+        seed: "Seed | None" = None,
         places: "Floats | None" = None,
         **parameters: Any,
     ) -> "Graph":

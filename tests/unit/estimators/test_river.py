@@ -4,6 +4,7 @@ import datetime
 import itertools
 import math
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -398,12 +399,15 @@ def test_the_newest_lag_by_name():
 def test_a_note_before_a_long_compilation(capfd):
     from numba.core import event
 
+    from domkl.core import jit
     from domkl.core.jit import noted_compilation
 
+    jit._note_once.cache_clear()  # it is said once in a process
     with noted_compilation(seconds=0.0), event.trigger_event("numba:compile", data={}):
-        while "compiling" not in (said := capfd.readouterr().err):
-            pass
-    assert said.count("\n") == 1
+        for each in threading.enumerate():
+            if isinstance(each, threading.Timer):
+                each.join()
+    assert capfd.readouterr().err.count("compiling") == 1
     with noted_compilation(seconds=0.0):
         pass
     assert capfd.readouterr().err == ""

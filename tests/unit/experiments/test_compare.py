@@ -1,11 +1,11 @@
 """What a comparison counts, and what an algorithm is told of the data."""
 
 import numpy as np
-from domkl.experiments.sweep.networks import KINDS
 
 import domkl
 from domkl.data.forecast import Prepared
 from domkl.experiments.compare import Outcome, score, suited_to
+from domkl.graphs.kinds import KINDS
 from domkl.options import TOPOLOGIES
 
 

@@ -166,7 +166,8 @@ class Node:
         )
         self._n_learned, backlog.state = min(each.learned for each in self.protocols), None
         if self.transport is not None:
-            self.transport.limit_frames(1 + max(each.max_frame for each in self.protocols))
+            n_tagged = int(len(self.protocols) > 1)
+            self.transport.limit_frames(n_tagged + max(each.max_frame for each in self.protocols))
             await self._start(self.transport)
         self._is_started, self._started = True, self._clock()
         self._ticker = asyncio.create_task(self._tick())
