@@ -134,6 +134,9 @@ def test_a_node_sets_the_limit_before_it_listens(tmp_path):
         async def stop(self):
             pass
 
+        def traffic(self):
+            return {}
+
     async def main():
         node = made(solo_folder(tmp_path))
         node.transport = Heard()

@@ -413,8 +413,9 @@ def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: flo
 def refused_losses(algorithm: Algorithm, message: Mapping[str, Array]) -> str | None:
     """Say that accumulated losses are negative, which domkl's own losses never are."""
     least = float(message["loss"].min(initial=0.0))
-    is_own = algorithm.loss is not None and isinstance(algorithm.loss.compiled, BuiltIn)
-    return f"loss must not be negative, got {least:.3g}" if is_own and least < 0 else None
+    if least >= 0 or algorithm.loss is None or not isinstance(algorithm.loss.compiled, BuiltIn):
+        return None
+    return f"loss must not be negative, got {least:.3g}"
 
 
 def uniform(sizes: Sizes) -> Floats:

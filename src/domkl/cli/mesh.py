@@ -5,7 +5,7 @@ from pathlib import Path
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.options import option, repeatable, switch
-from domkl.mesh.config.topology import TOPOLOGIES
+from domkl.graphs.kinds import PLAIN
 from domkl.mesh.transports.registry import TRANSPORTS, missing_extra
 
 SUMMARY = "set up and run learners as processes, on this machine or on devices"
@@ -147,7 +147,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("learners and edges")
     option(who, "--learners", "K", "number of learners (default: 5)", type=int)
     option(who, "--names", "A,B,...", "names of the learners, instead of --learners")
-    option(who, "--topology", "NAME", ", ".join(TOPOLOGIES), default="ring", choices=TOPOLOGIES)
+    option(who, "--topology", "NAME", ", ".join(PLAIN), default="ring", choices=PLAIN)
     option(who, "--edges", "A-B,...", "edges by name, instead of --topology")
     option(who, "--connect", "P", "probability of an edge, for random", default=0.4)
     option(who, "--seed", "S", "seed of random topologies and of the features", default=1)

@@ -72,3 +72,9 @@ KINDS: dict[str, Kind] = {
         Kind("empty", "empty", is_connected=False),
     )
 }
+#: the connected ones that need no more than a probability: what `domkl mesh init` offers
+PLAIN = tuple(
+    name
+    for name, kind in KINDS.items()
+    if kind.is_connected and not kind.takes_places and not kind.defaults.keys() - {"connect"}
+)

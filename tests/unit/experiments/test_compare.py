@@ -5,8 +5,6 @@ import numpy as np
 import domkl
 from domkl.data.forecast import Prepared
 from domkl.experiments.compare import Outcome, score, suited_to
-from domkl.graphs.kinds import KINDS
-from domkl.options import TOPOLOGIES
 
 
 def test_a_trial_diverges_with_a_thousand_times_its_first_error_or_none():
@@ -42,7 +40,3 @@ def test_scores_are_in_the_targets_units_and_leave_out_what_is_missing():
         np.testing.assert_allclose(
             found.node_rmse[b, 0], 10 * np.sqrt(np.mean((f[b, :, 0] - y[:, 0]) ** 2))
         )
-
-
-def test_the_words_of_topologies_are_those_that_can_be_made():
-    assert set(TOPOLOGIES) == set(KINDS)

@@ -41,7 +41,7 @@ def _head(config: MeshConfig) -> list[str]:
         f"router = {_value(router)}" if router else f'# router = "host:port"  # {_ROUTED} only',
         f"checkpoint_every = {config.checkpoint_every}  # samples",
         f"queue = {config.queue}  # samples that may wait in a node to be learned",
-        f"guard = {_value(config.guard)}  # do not heed neighbors that seem to lie; in trial",
+        f"{'' if config.guard else '# '}guard = true  # do not heed neighbors that lie; in trial",
         "",
         "# neighbors; the network must be connected",
         "edges = [",

@@ -1,29 +1,20 @@
-"""The network of a mesh: named topologies, and edges by the names of learners.
-
-Importing this module loads no graphs, so that `domkl --help` can read the names of topologies.
-"""
+"""The network of a mesh: named topologies, and edges by the names of learners."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from domkl import checks
 from domkl.errors import ParameterError
-from domkl.graphs.kinds import KINDS
+from domkl.graphs.kinds import KINDS, PLAIN
 
 Edges = tuple[tuple[str, str], ...]
-#: the connected kinds without parameters that `domkl mesh init` has no option for
-TOPOLOGIES = tuple(
-    name
-    for name, kind in KINDS.items()
-    if kind.is_connected and not kind.takes_places and not kind.defaults.keys() - {"connect"}
-)
 
 
 def named_edges(
     topology: str, names: Sequence[str], *, connect: float = 0.4, seed: int = 1
 ) -> Edges:
     """The edges of a named topology; "random" joins each pair with probability ``connect``."""
-    kind = KINDS[checks.choice("topology", topology, TOPOLOGIES)]
+    kind = KINDS[checks.choice("topology", topology, PLAIN)]
     given: dict[str, Any] = {"connect": connect} if "connect" in kind.defaults else {}
     graph = kind.make(len(names), seed if kind.is_random else None, **given)
     return tuple((names[a], names[b]) for a, b in graph.edges.tolist())

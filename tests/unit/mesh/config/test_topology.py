@@ -2,11 +2,12 @@ import pytest
 
 from domkl.errors import GraphError, ParameterError
 from domkl.graphs.graph import Graph
-from domkl.mesh.config.topology import TOPOLOGIES, named_edges, parse_edges
+from domkl.graphs.kinds import PLAIN
+from domkl.mesh.config.topology import named_edges, parse_edges
 
 
 @pytest.mark.parametrize("n_learners", [1, 2, 3, 4, 5, 10])
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("topology", PLAIN)
 def test_every_network_is_connected(topology, n_learners):
     names = [f"n{k}" for k in range(n_learners)]
     edges = named_edges(topology, names, connect=0.9)
