@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{QUICK_TRIALS} trials, fewer models and horizons; all of it takes half an hour on two"
-        " cores, a part some minutes",
+        help=f"{QUICK_TRIALS} trials, fewer models and horizons; all of it takes half an hour on"
+        " two cores, a part some minutes",
     )
     add_run_arguments(parser)
     parser.add_argument(
