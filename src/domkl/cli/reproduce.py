@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run a part of the reproduction."""
-    from domkl.experiments.reproduce.page import claims_of, failed, tally
+    from domkl.experiments.reproduce.page import failed, tally
     from domkl.experiments.reproduce.run import reproduce, write
 
     out = out_folder(args)
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         args.interrupts.check()
         with args.interrupts.held():
             path = draft.publish()
-    table = f"{_table(claims_of(document))}\n\n{tally(document)}\n"
+    table = f"{_table(document)}\n\n{tally(document)}\n"
     print(text if args.json else table, end="")
     print(f"wrote {path / 'report.html'}, results.json and figures", file=sys.stderr)
     return int(args.strict and bool(failed(document)))
@@ -119,6 +119,9 @@ def _command(args: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _table(claims: list[dict[str, Any]]) -> str:
-    width = max((len(claim["verdict"]) for claim in claims), default=0)
-    return "\n".join(f"{claim['verdict']:<{width}}  {claim['claim']}" for claim in claims)
+def _table(document: dict[str, Any]) -> str:
+    from domkl.experiments.reproduce.page import claims_of, verdict_of
+
+    rows = [(verdict_of(document, claim), claim["claim"]) for claim in claims_of(document)]
+    width = max((len(verdict) for verdict, _ in rows), default=0)
+    return "\n".join(f"{verdict:<{width}}  {claim}" for verdict, claim in rows)

@@ -12,6 +12,8 @@ from domkl.experiments.reproduce.document import OURS
 TAG = re.compile(r"<(?=[A-Za-z/!?])")  # where Markdown would take text for HTML
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 
+QUICK = "A quick run, with few trials and models: verdicts marked (quick) may change in a full one"
+
 
 def as_html(document: dict[str, Any], pictures: dict[str, bytes] | None = None) -> str:
     """One self-contained page with the figures in it; nothing is loaded from elsewhere."""
@@ -57,7 +59,18 @@ def tally(document: dict[str, Any]) -> str:
     counts = ", ".join(f"{found.count(v)} {words[v]}" for v in MARKS if v in found)
     if not found:
         return "No claim of the paper here"
-    return f"Of {len(found)} claims of the paper: {counts}"
+    text = f"Of {len(found)} claims of the paper: {counts}"
+    n_ours = len(claims_of(document)) - len(found)
+    if n_ours:
+        text += f"; {n_ours} more are ours"
+    return text + (f". {QUICK}" if document.get("is_quick") else "")
+
+
+def verdict_of(document: dict[str, Any], claim: dict[str, Any]) -> str:
+    """A verdict, marked where the run was a quick one."""
+    is_checked = claim["verdict"] != "cannot be checked here"
+    is_marked = is_checked and document.get("is_quick", False)
+    return f"{claim['verdict']} (quick)" if is_marked else str(claim["verdict"])
 
 
 def number(value: Any) -> str:
@@ -93,6 +106,7 @@ def _render(name: str, **values: Any) -> str:
         marks=MARKS,
         claims_of=claims_of,
         tally=tally,
+        verdict_of=verdict_of,
         table_of=lambda table: Markup(table_markdown(table)),  # escaped already
     )
     template = files("domkl.experiments.reproduce") / "templates" / name

@@ -51,6 +51,7 @@ def reproduce(session: Session, part: str, command: str, progress: Progress) -> 
         "part": part,
         "seed": session.setting.seed,
         "trials": session.setting.n_trials,
+        "is_quick": session.is_quick,
         "dtype": session.setting.dtype,
         "cores": session.n_cores,
         "seconds": {name: plain(_seconds(session, group)) for name, group in tasks.items()},

@@ -123,4 +123,12 @@ def test_only_claims_of_the_paper_are_counted(document):
     claims.append({**claims[0], "verdict": "does not hold"})
     claims.append({**claims[0], "verdict": "does not hold", "where": "not in the paper"})
     assert len(failed(document)) == 1
-    assert tally(document) == "Of 2 claims of the paper: 1 hold, 1 do not"
+    assert tally(document) == "Of 2 claims of the paper: 1 hold, 1 do not; 1 more are ours"
+
+
+def test_verdicts_of_a_quick_run_are_marked_everywhere(document):
+    quick = {**document, "is_quick": True}
+    for page in (as_html(quick), as_markdown(quick, "images")):
+        assert "holds (quick)" in page
+        assert "may change in a full one" in page
+    assert "(quick)" not in as_html(document) + as_markdown(document, "images")
