@@ -10,6 +10,7 @@ The rules of this file
   year of hours.
 """
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,7 +52,8 @@ class History:
     """
 
     def __init__(self, folder: Path, n_horizons: int, n_weights: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.suppress(OSError):  # a full disk: the rings are in memory then
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.dtype = record_type(n_horizons, n_weights)
         self.levels = [
             Level(step, Ring(folder / f"steps-{step}", self.dtype, capacity, step=step))
@@ -160,4 +162,5 @@ class History:
                 ratio = self.levels[k + 1].step // level.step
                 newest = int(found["index"][-1]) // ratio
                 for index in (newest - 1, newest):
-                    self._sum_up(k + 1, index)
+                    with contextlib.suppress(OSError):  # a full disk costs history only
+                        self._sum_up(k + 1, index)

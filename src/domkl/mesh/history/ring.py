@@ -32,7 +32,7 @@ class Ring:
     meaning : mapping, optional
         What else must be equal for an old file to be continued, such as the seconds of a step.
 
-    A file of another kind is begun anew.
+    A file of another kind is begun anew. Where none can be made the ring is in memory.
     """
 
     def __init__(self, path: Path, dtype: np.dtype[Any], capacity: int, **meaning: Any) -> None:
@@ -42,7 +42,10 @@ class Ring:
         assert len(header) < HEADER
         assert dtype.itemsize % 4 == 0
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        self._file = os.open(path, flags, 0o600)
+        try:
+            self._file = os.open(path, flags, 0o600)
+        except OSError:  # a full disk: remember until the process ends
+            self._file = os.memfd_create(path.name)
         if os.pread(self._file, HEADER, 0).rstrip(b"\0") != header:
             os.ftruncate(self._file, 0)
             with contextlib.suppress(OSError):  # a full disk: later writes will tell

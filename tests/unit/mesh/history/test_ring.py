@@ -65,3 +65,10 @@ def test_no_slot_is_sound_before_it_is_written(tmp_path, ring):
     with (tmp_path / "ring").open("r+b") as file:
         file.truncate(HEADER + 4 * TYPE.itemsize + 3)  # torn at the end of the file
     assert indices(ring.newest()) == []
+
+
+def test_where_no_file_can_be_made_it_is_in_memory(tmp_path):
+    ring = Ring(tmp_path / "missing" / "ring", TYPE, 4)
+    ring.write(records(2))
+    assert indices(ring.newest()) == [2]
+    ring.close()
