@@ -37,10 +37,7 @@ def _check(path: Path, config: MeshConfig) -> None:
         before = read_config(path)
     except DomklError:  # the node could not read it either, and compares with its checkpoint
         return
-    pairs = zip(before.models(), config.models(), strict=False)
-    difference = "".join(old.difference(new.parts) for old, new in pairs)
-    if len(before.models()) != len(config.models()):
-        difference = difference or "the number of horizons differs"
+    difference = before.model().difference(config.model().parts)
     if difference:
         raise DataError(
             f"model in {learner.parent / MESH} must be the one that {learner.name} has learned"
