@@ -20,7 +20,7 @@ from typing import IO, NamedTuple
 
 from domkl.errors import MeshError
 from domkl.mesh.config.file import MeshConfig
-from domkl.mesh.config.spread import read_and_spread
+from domkl.mesh.config.folder import read_mesh
 
 LOCK, LOG = "up.lock", "node.log"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a dead node is started again
@@ -134,7 +134,7 @@ class Launcher:
     ) -> None:
         self.folder, self.options, self.restart = folder, options, restart
         self._only = None if names is None else tuple(names)
-        self.config = read_and_spread(folder)
+        self.config = read_mesh(folder)
         self.nodes: dict[str, NodeProcess] = self._made(self.config)
         self._lock: IO[str] | None = None
 
@@ -169,7 +169,7 @@ class Launcher:
 
     def reload(self) -> None:
         """Read the mesh file again: stop removed nodes, start new ones, reload the others."""
-        config = read_and_spread(self.folder)
+        config = read_mesh(self.folder)
         new, self.config = self._made(config), config
         gone = [node for name, node in self.nodes.items() if name not in new]
         _stop(gone, PATIENCE)
