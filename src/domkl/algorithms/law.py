@@ -12,7 +12,7 @@ from typing import Any
 
 from domkl import checks
 from domkl.core.exchange import Delivery
-from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, sweep
+from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, name_apart, sweep
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
@@ -31,6 +31,7 @@ class Law:
     Parameters
     ----------
     state, message : NamedTuple classes of arrays
+        Of this law only.
     predict : predict(state, parameters, inputs, prediction)
         Write ``prediction.y_hat`` (K,) and ``prediction.by_kernel`` (K, P) for ``inputs`` with x
         (K, d), z (K, P, D) and energy (K, P).
@@ -46,7 +47,8 @@ class Law:
     carried : names of fields of the message, optional
         Those that the state has under the same name and `merge` does not write. The message's is
         then the state's own array, and hosts need no second copy of it. What `local_step` writes to
-        the message is so kept in the state; of a field that is not carried, it must write both.
+        the message is so kept in the state; of a field that is neither carried nor written by
+        `merge`, it must write both.
     by_edge : names of fields of the state, optional
         Those with one row per directed edge instead of one per learner.
     room : mapping, optional
@@ -96,6 +98,8 @@ class Law:
         self.function = None if function is None else _compiled(function)
         self.notes = notes
         self.is_compiled = IS_COMPILING  # False once Numba has refused one of the functions
+        for each in (state, message):
+            name_apart(each)
         LAWS[state] = MESSAGES[message] = self
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)
         FOREIGN[state] = FOREIGN[message] = parts

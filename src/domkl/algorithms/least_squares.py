@@ -884,7 +884,9 @@ class DOMKRLS(CompiledAlgorithm):
 
     def estimates(self, state: State, heard: Mapping[str, Array]) -> Function:
         """Their θs with our evidence for each fit, and nothing of ours."""
-        return self.neighbors(state._replace(top=np.array([[1.0, 0.0, 0.0]])), heard)
+        top = np.zeros((1, N_TOP))
+        top[0, 0] = 1.0
+        return self.neighbors(state._replace(top=top), heard)
 
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """What no run of this algorithm can say."""
@@ -895,9 +897,7 @@ class DOMKRLS(CompiledAlgorithm):
         for name in ("counts", "loss", "variance", "rounds"):
             if (message[name] < 0).any():
                 return f"{name} must not be negative, got {message[name].min():.3g}"
-        for n, forget in zip(counts, (self.forget, self.second_memory), strict=True):
-            # a newcomer's label adds 1 to the mean that it took over, and the leak takes 1 % of it
-            limit = np.inf if forget == 1 else max(1 / (1 - forget), 1 / LEAK)
+        for n, limit in zip(counts, self._most_counts(), strict=True):
             if n > limit * (1 + SLACK):
                 return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
         regret, variance = message["regret"][0], message["variance"][0]
@@ -920,14 +920,38 @@ class DOMKRLS(CompiledAlgorithm):
         """Take a state of version 0.1 too: fits, curvature and the losses of the θs go on."""
         if "sums" in found or "combined" not in found:
             restored: State = super().restored(found, first)
-            return restored
+            return _within(restored, self._most_counts())
         made = _second_form(found, first, (self.forget, self.second_memory))
         mix(made, self.compiled)
         return made
 
+    def _most_counts(self) -> tuple[float, float]:
+        """How many samples each memory holds at most.
+
+        A newcomer's label adds 1 to the mean that it took over, and the leak takes 1 % of it.
+        """
+        memories = (self.forget, self.second_memory)
+        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in memories)
+        return first, second
+
     def bank(self) -> Dictionary:
         """With the linear kernel."""
         return default_bank()
+
+
+def _within(state: State, limits: tuple[float, float]) -> State:
+    """The state with no more samples than its memories hold, if it had a longer memory before."""
+    counts = np.maximum(state.counts, state.own_counts)
+    shares = np.minimum(1.0, np.array(limits) / np.maximum(counts, 1e-300))
+    if (shares == 1).all():
+        return state
+    n_fits = state.sums.shape[1]
+    by_fit = shares[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
+    return state._replace(
+        sums=(state.sums * by_fit).astype(state.sums.dtype),
+        counts=state.counts * shares,
+        own_counts=state.own_counts * shares,
+    )
 
 
 def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float, float]) -> State:

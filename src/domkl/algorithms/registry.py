@@ -52,7 +52,7 @@ class Entry:
         return self.make().relative_cost
 
 
-#: colors are Okabe and Ito's and three of Tol's, told apart by color-blind readers
+#: colors are Okabe and Ito's, greys, and Tol's muted ones: told apart by color-blind readers
 _ENTRIES = (
     Entry("domkl", "domkl.algorithms.admm:DOMKL", "#0072B2"),
     Entry("domkrls", "domkl.algorithms.least_squares:DOMKRLS", "#882255"),

@@ -283,6 +283,16 @@ def _sources(functions: tuple[Any, ...]) -> Iterator[bytes]:
                 todo.append(inner)
 
 
+def name_apart(kind: Any) -> None:
+    """Let a NamedTuple class go by its full name, module and all.
+
+    Numba's names of binaries hold the ``__name__`` of such classes and the types of their fields,
+    and no module. Binaries of namesakes that two processes have stored would be taken for each
+    other in a third one.
+    """
+    kind.__name__ = f"{kind.__module__}.{kind.__qualname__}"
+
+
 class Parameters:
     """Base of dataclasses whose fields are passed to compiled code, as a NamedTuple of the fields.
 
@@ -303,6 +313,7 @@ class Parameters:
         ]
         made = namedtuple("Tuple", dict.fromkeys(names))  # type: ignore[misc]
         made.__module__, made.__qualname__ = cls.__module__, f"{cls.__qualname__}.Tuple"
+        name_apart(made)
         cls.Tuple = made
 
     def as_tuple(self) -> Any:

@@ -1,5 +1,7 @@
 """Shift-invariant kernels, their spectral samplers, and the paper's dictionary.
 
+Matérn's, which needs SciPy's Bessel functions, is in matern.py, so that a node need not load SciPy.
+
 Every kernel has one parameter in common, ``bandwidth`` = σ², so that dictionaries mix.
 """
 
@@ -9,7 +11,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, kve
 
 from domkl import checks
 from domkl.typing import Floats
@@ -33,7 +34,9 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class _Bandwidth:
+class Bandwidth:
+    """Base of kernels with a bandwidth σ²."""
+
     bandwidth: float = 1.0
 
     def __post_init__(self) -> None:
@@ -45,11 +48,14 @@ class _Bandwidth:
         return float(np.sqrt(self.bandwidth))
 
 
-def _difference(x: ArrayLike, other: ArrayLike) -> Floats:
+def difference(x: ArrayLike, other: ArrayLike) -> Floats:
+    """x − x′ in double precision."""
     return np.asarray(x, dtype=np.float64) - np.asarray(other, dtype=np.float64)
 
 
-class _Isotropic:
+class Isotropic:
+    """Base of kernels that depend on ‖x − x′‖ only; their base draws are normal."""
+
     is_isotropic = True
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
@@ -57,7 +63,7 @@ class _Isotropic:
 
 
 @dataclass(frozen=True)
-class Gaussian(_Isotropic, _Bandwidth):
+class Gaussian(Isotropic, Bandwidth):
     """κ(x, x′) = exp(−‖x − x′‖² / 2σ²), eq. (2); frequencies are normal with variance 1/σ².
 
     Examples
@@ -67,7 +73,7 @@ class Gaussian(_Isotropic, _Bandwidth):
     """
 
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        square = np.sum(_difference(x, other) ** 2, axis=-1)
+        square = np.sum(difference(x, other) ** 2, axis=-1)
         return np.asarray(np.exp(-square / (2 * self.bandwidth)))
 
     def stretch(self, rng: np.random.Generator, n: int) -> Floats:
@@ -75,38 +81,7 @@ class Gaussian(_Isotropic, _Bandwidth):
 
 
 @dataclass(frozen=True)
-class Matern(_Isotropic, _Bandwidth):
-    """κ = 2^(1−ν)/Γ(ν) r^ν K_ν(r), r = √(2ν) ‖x − x′‖/σ; frequencies are Student-t, 2ν degrees.
-
-    Examples
-    --------
-    With ν = 1/2 it is exp(−‖x − x′‖/σ):
-
-    >>> float(Matern(bandwidth=1.0, smoothness=0.5)([0.0], [1.0]).round(4))
-    0.3679
-    """
-
-    smoothness: float = 1.5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checks.positive("smoothness", self.smoothness)
-
-    def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        nu = self.smoothness
-        r = np.sqrt(2 * nu * np.sum(_difference(x, other) ** 2, axis=-1)) / self.scale
-        safe = np.maximum(r, 1e-8)  # K_ν(0) is infinite; the limit of the product is 1
-        log_kv = np.log(kve(nu, safe)) - safe
-        value = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(safe) + log_kv)
-        return np.where((r > 1e-8) & np.isfinite(value), value, 1.0)
-
-    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
-        degrees = 2 * self.smoothness
-        return np.sqrt(degrees / rng.chisquare(degrees, size=(n, 1))) / self.scale
-
-
-@dataclass(frozen=True)
-class Laplacian(_Bandwidth):
+class Laplacian(Bandwidth):
     """κ(x, x′) = exp(−‖x − x′‖₁ / σ); each coordinate of a frequency is Cauchy.
 
     Examples
@@ -118,7 +93,7 @@ class Laplacian(_Bandwidth):
     is_isotropic = False
 
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        length = np.sum(np.abs(_difference(x, other)), axis=-1)
+        length = np.sum(np.abs(difference(x, other)), axis=-1)
         return np.asarray(np.exp(-length / self.scale))
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
@@ -129,7 +104,7 @@ class Laplacian(_Bandwidth):
 
 
 @dataclass(frozen=True)
-class Cauchy(_Bandwidth):
+class Cauchy(Bandwidth):
     """κ(x, x′) = Π_j 1/(1 + (x_j − x′_j)²/σ²); each coordinate of a frequency is Laplace.
 
     Examples
@@ -141,7 +116,7 @@ class Cauchy(_Bandwidth):
     is_isotropic = False
 
     def __call__(self, x: ArrayLike, other: ArrayLike) -> Floats:
-        ratio = _difference(x, other) ** 2 / self.bandwidth
+        ratio = difference(x, other) ** 2 / self.bandwidth
         return np.asarray(np.prod(1 / (1 + ratio), axis=-1))
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
@@ -187,7 +162,7 @@ Dictionary = Sequence[Kernel | Linear]
 def default_bank() -> tuple[Gaussian | Linear, ...]:
     """The dictionary of DOMKRLS: Gaussians of σ² from 10⁻¹·⁵ to 10², and the linear kernel.
 
-    Narrower and wider ones earned nothing on the seven data sets, docs/domkrls.md.
+    Narrower and wider ones earned nothing on the seven data sets, docs/explanation/domkrls.md.
 
     Examples
     --------

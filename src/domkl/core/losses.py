@@ -330,7 +330,7 @@ class Squared(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    """½r² for |r| ≤ δ, and δ(|r| − ½δ) beyond, r = f − y.
+    """``½r²`` for ``|r| ≤ δ``, and ``δ(|r| − ½δ)`` beyond, r = f − y.
 
     Examples
     --------
@@ -352,7 +352,7 @@ class Huber(Loss):
 
 @dataclass(frozen=True)
 class Absolute(Loss):
-    """|f − y|; its minimiser is the median."""
+    """``|f − y|``; its minimiser is the median."""
 
     kind: ClassVar[int] = ABSOLUTE
 

@@ -8,8 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from domkl import checks
 from domkl.errors import GraphError
@@ -269,10 +267,8 @@ class Graph:
     @cached_property
     def component(self) -> Ints:
         """The number of each learner's connected component, (K,)."""
-        ones = np.ones(len(self.indices), dtype=np.int8)
-        shape = (self.n_learners, self.n_learners)
-        _, labels = connected_components(csr_array((ones, self.indices, self.indptr), shape=shape))
-        return np.asarray(labels, dtype=np.int64)
+        lowest = _lowest_reachable(self.indptr, self.indices)
+        return np.asarray(np.unique(lowest, return_inverse=True)[1], dtype=np.int64)
 
     @property
     def n_components(self) -> int:
@@ -293,7 +289,7 @@ class Graph:
     def metropolis(self) -> tuple[Floats, Floats]:
         """Metropolis weights: each learner's own (K,) and each directed edge's (2E,).
 
-        a_kℓ = 1/(1 + max(|N_k|, |N_ℓ|)) for neighbors, and a_kk is the rest up to 1.
+        ``a_kℓ = 1/(1 + max(|N_k|, |N_ℓ|))`` for neighbors, and a_kk is the rest up to 1.
         """
         edge = metropolis_weights(self.degree[self.sources], self.degree[self.indices])
         spent = np.bincount(self.sources, weights=edge, minlength=self.n_learners)
@@ -328,3 +324,25 @@ def disjoint_union(graphs: list[Graph]) -> Graph:
     indptr = [g.indptr[:-1] + start for g, start in zip(graphs, edges, strict=False)]
     indices = [g.indices + start for g, start in zip(graphs, learners, strict=False)]
     return Graph(np.concatenate([*indptr, edges[-1:]]), np.concatenate(indices))
+
+
+def _lowest_reachable(indptr: Ints, indices: Ints) -> Ints:
+    """The smallest node that each node can reach, (K,).
+
+    Each node points to a smaller one, or to itself. In turns, what a node points to is pointed to
+    the smallest that a neighbor of the node points to, and every pointer is followed to its end. A
+    few turns suffice, also on a ring of a million, and it takes about as long as SciPy's
+    search, which a node would load for this alone.
+    """
+    rows = np.flatnonzero(np.diff(indptr))  # of nodes that have neighbors
+    lowest = np.arange(len(indptr) - 1)
+    while True:
+        before = lowest.copy()
+        if len(rows):
+            heard = np.minimum.reduceat(before[indices], indptr[rows])
+            np.minimum.at(lowest, before[rows], heard)
+            lowest[rows] = np.minimum(lowest[rows], heard)
+        while not np.array_equal(further := lowest[lowest], lowest):
+            lowest = further
+        if np.array_equal(lowest, before):
+            return lowest

@@ -12,7 +12,8 @@ It has three orders of the same calls; results are equal to the bit in each, on 
   afterwards, by running the law once more without features on the predictions that were noted.
 - *In two passes*, where CV is to be measured between rounds: all learners step, then all merge.
 
-Where one is better than the other, benchmarks/bench_order.py measures, and docs/scaling.md tells.
+Where one is better than the other, benchmarks/bench_order.py measures, and
+docs/explanation/scaling.md tells.
 """
 
 from collections.abc import Callable, Iterator

@@ -92,8 +92,8 @@ def simulate(
         Write into the arrays of ``state`` instead of a copy: for those that fit in memory once.
     threads : int
         Cores to use, all by default. The result does not depend on it. Trials are shared out, and
-        the learners or kernels of one trial where the algorithm allows, docs/scaling.md; several
-        trials of an iterator run on one core.
+        the learners or kernels of one trial where the algorithm allows
+        (docs/explanation/scaling.md); several trials of an iterator run on one core.
     progress : callable
         Called now and then with the rounds done and the rounds to do, over all trials; the latter
         is None with an iterator.
@@ -236,7 +236,7 @@ def _resume(
     if type(state) is not type(templates[0]):
         raise ParameterError(
             f"state must come from a run of {type(algorithm).__name__},"
-            f" got {type(state).__module__}.{type(state).__name__}"
+            f" got {type(state).__module__}.{type(state).__qualname__}"
         )
     for cell, part in zip(cells, split_state(state, templates, is_reused), strict=True):
         cell.state = part

@@ -342,6 +342,19 @@ def test_neighbors_functions_are_their_means_with_our_weights():
         np.testing.assert_array_equal(found.weights[k], ours.weights[0])
 
 
+def test_estimates_of_neighbors_have_our_evidence_and_nothing_of_ours():
+    X, y = stream(16)
+    algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=GRAPH, features=PLAIN).state
+    one = type(state)(*(values[:1] for values in state))
+    heard = {name: getattr(state, name)[:2] for name in ("sums", "counts", "rounds")}
+    found, means = algorithm.estimates(one, heard), theta(state)
+    q = one.by_evidence[0]
+    np.testing.assert_allclose(found.weights, [[q[0], q[1], q[2] + q[3]]] * 2)
+    for k in range(2):
+        last = (q[2] * means[k, 2] + q[3] * means[k, 3]) / (q[2] + q[3])
+        np.testing.assert_allclose(found.theta[k], [means[k, 0], means[k, 1], last], atol=1e-12)
+
+
 # messages
 
 

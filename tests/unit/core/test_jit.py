@@ -193,6 +193,37 @@ def test_a_users_law_is_stored_and_never_stale(tmp_path):
     subprocess.run(run, check=True, capture_output=True)
 
 
+USE_BOTH = """
+import importlib, sys
+import numpy as np, domkl
+from domkl.algorithms import base
+base.PATIENCE = 0.0
+X, y = np.ones((3, 2, 1)), np.ones((3, 2))
+features = domkl.RandomFeatures(np.ones((1, 2, 1)))
+for name in sys.argv[1:]:
+    own = importlib.import_module(name)
+    run = domkl.simulate(own.Constant(), X, y, domkl.Graph.ring(2), features, cv="off")
+    print(run.predictions[0, 0])
+"""
+
+
+@pytest.mark.slow
+def test_laws_whose_classes_have_the_same_names_are_told_apart(tmp_path):
+    """Binaries that two processes stored meet in a third: version 0.2 ran one for the other."""
+
+    def predicted(*names):
+        run = [sys.executable, "-c", USE_BOTH, *names]
+        out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+        return [float(word) for word in out.split()]
+
+    (tmp_path / "helper.py").write_text(HELPER.format("1.0", "1"))
+    for name, value in (("one", "1.0"), ("three", "3.0")):
+        (tmp_path / f"{name}.py").write_text(OWN.format(value))
+    assert [*predicted("one"), *predicted("three")] == [1.0, 3.0]
+    assert predicted("one", "three") == [1.0, 3.0]
+    assert predicted("three", "one") == [3.0, 1.0]
+
+
 def test_an_index_that_cannot_be_read_counts_as_empty(tmp_path):
     index = jit._TolerantIndex(str(tmp_path), "some", "stamp")
     (tmp_path / "some.nbi").write_bytes(b"no pickle at all")

@@ -1,6 +1,8 @@
 import networkx
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 import domkl
 from domkl.graphs.graph import disjoint_union
@@ -30,6 +32,25 @@ def test_named_graphs_equal_networkx(graph, theirs):
     assert graph.is_connected == networkx.is_connected(theirs)
     assert graph.is_acyclic == networkx.is_forest(theirs)
     assert graph.n_components == networkx.number_connected_components(theirs)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_components_are_numbered_by_their_first_learner(seed):
+    """Compared with SciPy's search, on graphs in pieces whose numbers are shuffled."""
+    graph = Graph.sparse(60, 1.3, connected=False, seed=seed)
+    shape = (graph.n_learners, graph.n_learners)
+    ones = np.ones(len(graph.indices))
+    _, labels = connected_components(csr_array((ones, graph.indices, graph.indptr), shape=shape))
+    assert graph.n_components > 1
+    np.testing.assert_array_equal(graph.component, labels)
+
+
+def test_components_of_a_long_path_whose_numbers_are_shuffled():
+    order = np.random.default_rng(3).permutation(10_000)
+    ends = np.column_stack([order[:-1], order[1:]])
+    cut = np.delete(ends, 4_000, axis=0)
+    assert Graph.from_edges(10_000, ends).is_connected
+    assert Graph.from_edges(10_000, cut).n_components == 2
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])

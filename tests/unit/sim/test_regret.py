@@ -49,7 +49,7 @@ def test_a_shorter_horizon_has_its_own_comparator(case):
 
 
 def test_two_learners_that_disagree_have_linear_regret_as_printed():
-    """Theorem 2(a) does not hold per learner, but for the sum over the network: docs/paper.md."""
+    """Theorem 2(a) does not hold per learner, only for the network: docs/explanation/paper.md."""
     learner, network = [], []
     for n_rounds in (250, 1000):
         rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The way of a sample through `simulate`, as docs/design.md lists it."""
+"""The way of a sample through `simulate`, as docs/explanation/design.md lists it."""
 
 import json
 import os
