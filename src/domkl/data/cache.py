@@ -15,7 +15,6 @@ Invariants:
   download that the next fetch resumes.
 """
 
-import fcntl
 import gzip
 import hashlib
 import itertools
@@ -36,6 +35,11 @@ from domkl.data.catalog import DataSet, Edition
 from domkl.data.download import Progress, discard, download, find_table, is_address
 from domkl.data.tables import check_content
 from domkl.errors import DataError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows: two fetches at the same time are not kept apart there
+    fcntl = None  # type: ignore[assignment]
 
 MANIFEST = "manifest.json"
 
@@ -387,7 +391,8 @@ def _writable(folder: Path) -> Iterator[Path]:
         ) from None
     with lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DataError(f"another domkl is fetching into {folder}; wait for it") from None
         except OSError:

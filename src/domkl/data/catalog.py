@@ -6,8 +6,8 @@ imports neither NumPy nor anything heavier, so that `domkl --help` stays fast.
 
 Checksums are those of the uncompressed content. The archives of the UCI repository could not be
 reached when this was written: their addresses and file names are taken from public code that uses
-them (docs/data.md). A file for which the catalog has no checksum is accepted if its content passes
-the checks of `tables.check_content`.
+them (docs/reference/data.md). A file for which the catalog has no checksum is accepted if its
+content passes the checks of `tables.check_content`.
 """
 
 import math

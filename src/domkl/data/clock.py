@@ -180,7 +180,8 @@ def _plain(text: str, day_first: bool | None) -> int:
         text = text[:10] + text[10:].replace(".", ":")
     if re.fullmatch(r"\d{4}-\d\d-\d\d \d:.*", text):
         text = f"{text[:11]}0{text[11:]}"
-    if re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", text) and len(text) != 8:
+    is_number = re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", text) is not None
+    if is_number and not re.fullmatch(r"\d{8}", text):  # eight digits are a date
         return _from_number(float(text))
     return _milliseconds(datetime.datetime.fromisoformat(text))
 

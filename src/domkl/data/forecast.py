@@ -130,6 +130,7 @@ def plan_of(
     plan = RowPlan(
         wanted.target, wanted.lags, tuple(i for i in inputs if i not in ahead), wanted.input_lags,
         ahead, wanted.horizons, hold, {}, clock,
+        own=() if clock.is_dated else tuple(name for name in CALENDAR if name in table.columns),
     )  # fmt: skip
     check_known(ranges or {}, table.columns)
     scales: dict[str, tuple[float, float]] = {}

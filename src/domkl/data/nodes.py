@@ -30,11 +30,12 @@ from domkl import checks
 from domkl.data.catalog import Station
 from domkl.data.cells import (
     GAPS,
-    NUMBER_GAPS,
     Numbers,
     Problems,
     Sheet,
     add_bad_cells,
+    add_missing_cells,
+    has_columns,
     is_decimal_comma,
     numbers_of,
     read_sheet,
@@ -108,8 +109,13 @@ class NodeTable(NamedTuple):
         clock = self.clock._replace(start=self.clock.time(first), step=self.clock.step * step)
         values = self.values[chosen]
         spans = np.clip(-((first - self.spans) // step), 0, len(values) - 1)
-        facts = self.facts | {"ticks": len(values)}
-        return self._replace(values=values, clock=clock, spans=spans, facts=facts)
+        facts = self.facts | {
+            "ticks": len(values),
+            "first_time": time_words(clock, 0),
+            "last_time": time_words(clock, len(values) - 1),
+        }
+        cut = self._replace(values=values, clock=clock, spans=spans, facts=facts)
+        return cut._replace(note=_note(cut))
 
 
 def read_nodes(
@@ -235,7 +241,7 @@ def _assembled(
     needed = (*form.time, *([form.nodes] if form.nodes else []), *drop, *wanted)
     files: list[_File] = []
     for node, sheet in sheets:
-        if sheet is None or not _has_columns(sheet, needed, problems):
+        if sheet is None or not has_columns(sheet, needed, problems):
             continue
         file = _file(sheet, node, form, problems, dropped, lines)
         apart = {*form.time, form.nodes, *drop, *wanted}
@@ -251,16 +257,6 @@ def _assembled(
     problems.check()
     is_open = inputs is None and not keep_all
     return _table(files, names, kinds, target, is_open, form, dropped, lines)
-
-
-def _has_columns(sheet: Sheet, names: Sequence[str], problems: Problems) -> bool:
-    lost = [name for name in dict.fromkeys(names) if name not in sheet.names]
-    if lost:
-        shown = ", ".join(sheet.names[:12]) + (", …" if len(sheet.names) > 12 else "")
-        problems.add(
-            sheet.file, 1, None, f"has no column {', '.join(map(repr, lost))}; it has {shown}"
-        )
-    return not lost
 
 
 def _file(
@@ -315,18 +311,7 @@ def _read_columns(file: _File, names: list[str], form: Form, problems: Problems)
             add_bad_cells(problems, sheet, name, column, read)
             file.columns[name], gone = read, np.isnan(read.values)
         if not form.may_miss:
-            _refuse(sheet, name, column, gone, problems)
-
-
-def _refuse(
-    sheet: Sheet, name: str, column: Sequence[str], gone: NDArray[np.bool_], problems: Problems
-) -> None:
-    """Add a problem for every missing cell."""
-    for row in np.flatnonzero(gone).tolist():
-        if column[row].strip().lower() in NUMBER_GAPS:
-            line = sheet.line_of(row) if problems.is_open else 0
-            text = "is empty; --missing drop (missing='drop') leaves such rows out"
-            problems.add(sheet.file, line, name, text)
+            add_missing_cells(problems, sheet, name, column, gone)
 
 
 def _text(column: Sequence[str]) -> _Text:

@@ -19,7 +19,8 @@ Horizon 0 predicts the target of the same row, of which only earlier ticks are k
 the value at t - j.
 """
 
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class RowPlan:
     hold : ticks for which the last known value of a column stands in for a missing one.
     scales : (offset, divisor) of columns: v becomes (v - offset)/divisor; others stay as they are.
     clock : of the ticks.
+    own : columns that have the name of a calendar word, and are columns all the same.
     """
 
     target: str
@@ -75,6 +77,7 @@ class RowPlan:
     hold: int = 24
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     clock: Clock = Clock(0, 1, is_dated=False)
+    own: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("lags", "input_lags"):
@@ -90,32 +93,47 @@ class RowPlan:
         _different("inputs", (*self.inputs, *self.ahead))
         if self.target in (*self.inputs, *self.ahead):
             raise ParameterError(
-                f"inputs must not have the target {self.target!r} without lag; give --lags"
+                f"inputs must not have the target {self.target!r} without lag;"
+                " drop it there, and give its past by lags"
             )
-        dated = [name for name in (*self.inputs, *self.ahead) if name in CALENDAR]
+        dated = [name for name in (*self.inputs, *self.ahead) if self.is_calendar(name)]
         if dated and not self.clock.is_dated:
             raise ParameterError(f"input {dated[0]!r} needs the time of the rows; give --time")
         if not self.lags and not self.inputs and not self.ahead:
             raise ParameterError("lags or inputs must give at least one input, got none")
 
+    def is_calendar(self, name: str) -> bool:
+        """Whether an input is made from the time."""
+        return name in CALENDAR and name not in self.own
+
+    def check_ahead(self, names: Iterable[str]) -> None:
+        """Raise DataError unless values of these may be given ahead; the calendar is known."""
+        known = [name for name in self.ahead if not self.is_calendar(name)]
+        for name in names:
+            if name not in known:
+                raise DataError(
+                    f"future input must be one of {', '.join(known) or 'none'}, got"
+                    f" {reprlib.repr(name)}; inputs that are known ahead are named in ahead"
+                )
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of a table that `RowMaker.push` takes, in this order; the target first."""
         named = dict.fromkeys((*self.inputs, *self.ahead))
-        return (self.target, *(name for name in named if name not in CALENDAR))
+        return (self.target, *(name for name in named if not self.is_calendar(name)))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of a row's inputs."""
         made = [f"{self.target} lag {lag}" for lag in self.lags]
         for name in self.inputs:
-            if name in CALENDAR:
+            if self.is_calendar(name):
                 made += [f"{name} sine", f"{name} cosine"]
             else:
                 made += [name if lag == 1 else f"{name} lag {lag}" for lag in self.input_lags]
         for name in self.ahead:
             made += [f"{n} ahead" for n in ((f"{name} sine", f"{name} cosine")
-                     if name in CALENDAR else (name,))]  # fmt: skip
+                     if self.is_calendar(name) else (name,))]  # fmt: skip
         return tuple(made)
 
     @property
@@ -224,9 +242,7 @@ class RowMaker:
         known one stands in; a calendar input is known anyway.
         """
         plan, given = self.plan, dict(future or {})
-        unknown = [name for name in given if name not in plan.ahead or name in CALENDAR]
-        if unknown:
-            raise DataError(f"future input must be one of {plan.ahead}, got {unknown[0]!r}")
+        plan.check_ahead(given)
         held = np.where(self._age <= plan.hold, self._last, np.nan)
         for name, value in given.items():
             held[plan.columns.index(name)] = value
@@ -279,7 +295,7 @@ class RowMaker:
             stop = end - lag + 1 - shift
             made.append(plan.scaled(plan.target, window[stop - n : stop, 0]))
         for name in plan.inputs:
-            if name in CALENDAR:
+            if plan.is_calendar(name):
                 made += list(calendar(name, self._times(n)).T)
                 continue
             place = plan.columns.index(name)
@@ -292,14 +308,14 @@ class RowMaker:
         """The inputs that are known ahead, of ticks with these held values."""
         plan, made = self.plan, []
         for name in plan.ahead:
-            if name in CALENDAR:
+            if plan.is_calendar(name):
                 made += list(calendar(name, times).T)
             else:
                 made.append(plan.scaled(name, held[:, plan.columns.index(name)]))
         return np.stack(made, axis=1) if made else np.empty((len(held), 0))
 
     def _n_ahead(self) -> int:
-        return sum(2 if name in CALENDAR else 1 for name in self.plan.ahead)
+        return sum(2 if self.plan.is_calendar(name) else 1 for name in self.plan.ahead)
 
 
 class Rounds(NamedTuple):

@@ -63,8 +63,8 @@ def load_set(
     ----------
     name : one of ``DATASETS``
     rule : "paper" or "clean"
-        The rows that the authors used, or all complete records; docs/data.md describes both for
-        each data set.
+        The rows that the authors used, or all complete records; docs/reference/data.md describes
+        both for each data set.
     scale : "authors", "minmax", "declared" or "none"
         As the authors scaled this data set, or see `scaled`. Sets of nodes are scaled by declared
         ranges where the authors' scale is asked for.

@@ -6,11 +6,7 @@
 be read is an error that names the line.
 """
 
-import csv
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +15,16 @@ import numpy as np
 
 from domkl import checks
 from domkl.data.catalog import Bounds, DataSet, Edition
+from domkl.data.cells import (
+    Problems,
+    Sheet,
+    add_bad_cells,
+    add_missing_cells,
+    has_columns,
+    is_decimal_comma,
+    numbers_of,
+    read_sheet,
+)
 from domkl.errors import DataError
 from domkl.options import MISSING
 from domkl.typing import Floats, Ints
@@ -42,16 +48,15 @@ def load_table(
 ) -> LoadedTable:
     """Read a CSV file with a header: ``target`` is the label, all other columns are inputs.
 
-    Columns named in ``drop`` are ignored. Every other cell must be a finite number. With
-    ``missing="drop"``, rows with an empty cell are left out and counted.
+    Columns named in ``drop`` are ignored. Every other cell must be a finite number, or missing:
+    empty, NA and the like. With ``missing="drop"``, rows with a missing cell are left out and
+    counted. Separators, encodings and decimal commas are found out (`cells.py`).
     """
-    header, rows = _read_rows(Path(path))
-    for name in (target, *drop):
-        _column(header, name, path)
-    names = tuple(name for name in header if name != target and name not in drop)
+    sheet = _sheet(path, (target, *drop))
+    names = tuple(name for name in sheet.names if name != target and name not in drop)
     if not names:
         raise DataError(f"{path} must have a column besides the target {target!r}, got none")
-    values, n_dropped = _numbers(header, rows, (*names, target), path, missing)
+    values, n_dropped = _numbers(sheet, (*names, target), missing)
     return LoadedTable(values[:, :-1], values[:, -1], names, n_dropped)
 
 
@@ -59,104 +64,64 @@ def read_columns(
     path: str | Path, names: Sequence[str], *, missing: str = "error"
 ) -> tuple[Floats, int]:
     """Read these columns of a CSV file with a header: (N, len(names)), and the rows left out."""
-    header, rows = _read_rows(Path(path))
-    for name in names:
-        _column(header, name, path)
-    return _numbers(header, rows, names, path, missing)
+    return _numbers(_sheet(path, names), names, missing)
 
 
 def read_ranges(path: str | Path) -> dict[str, Bounds]:
     """Read declared ranges from a CSV file with the columns ``column``, ``low`` and ``high``."""
-    header, rows = _read_rows(Path(path))
-    if sorted(header) != ["column", "high", "low"]:
-        raise DataError(f"{path} must have the columns column, low, high, got {', '.join(header)}")
+    sheet = _sheet(path)
+    if sorted(sheet.names) != ["column", "high", "low"]:
+        raise DataError(
+            f"{path} must have the columns column, low, high, got {', '.join(sheet.names)}"
+        )
     found: dict[str, Bounds] = {}
-    for line, row in rows:
-        cells = dict(zip(header, row, strict=True))
-        name = cells["column"].strip()
-        try:
-            low, high = float(cells["low"]), float(cells["high"])
-        except ValueError:
-            low = high = np.nan
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+    lows, highs = (
+        numbers_of(sheet.column(key), is_decimal_comma(sheet)) for key in ("low", "high")
+    )
+    for row, name in enumerate(cell.strip() for cell in sheet.column("column")):
+        low, high = float(lows.values[row]), float(highs.values[row])
+        if not low < high:  # NaN included
             raise DataError(
-                f"{path} line {line} must have numbers low < high, got"
-                f" {cells['low']!r} and {cells['high']!r}"
+                f"{path} line {sheet.line_of(row)} must have numbers low < high, got"
+                f" {sheet.column('low')[row]!r} and {sheet.column('high')[row]!r}"
             )
         if name in found:
-            raise DataError(f"{path} line {line} must name another column, got {name!r} again")
+            raise DataError(
+                f"{path} line {sheet.line_of(row)} must name another column, got {name!r} again"
+            )
         found[name] = (low, high)
     return found
 
 
-def _read_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """Read a CSV file, plain or .gz: its header, and its rows with their line numbers."""
-    try:
-        raw = path.read_bytes()
-        text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8-sig")
-    except FileNotFoundError:
-        raise DataError(f"no such file: {path}") from None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}") from None
-    reader = csv.reader(io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n")), strict=True)
-    try:
-        rows = [(reader.line_num, row) for row in reader if row]
-    except csv.Error as error:
-        raise DataError(f"{path} line {reader.line_num} is no CSV: {error}") from None
-    if len(rows) < 2:
-        raise DataError(f"{path} must have a header and at least one row, got {len(rows)} lines")
-    header = [name.strip() for name in rows[0][1]]
-    repeated = {name for name in header if header.count(name) > 1}
-    if repeated:
-        raise DataError(f"{path} must name each column once, got {sorted(repeated)[0]!r} again")
-    for line, row in rows[1:]:
-        if len(row) != len(header):
-            raise DataError(
-                f"{path} line {line} must have {len(header)} cells as the header, got {len(row)}"
-            )
-    return header, rows[1:]
+def _sheet(path: str | Path, names: Sequence[str] = ()) -> Sheet:
+    """Read a file that must have these columns."""
+    problems = Problems()
+    sheet = read_sheet(Path(path), problems)
+    if sheet is not None:
+        has_columns(sheet, names, problems)
+    problems.check()
+    assert sheet is not None
+    return sheet
 
 
-def _column(header: list[str], name: str, path: str | Path) -> int:
-    if name not in header:
-        hint = "; cells must be separated by commas" if re.search("[;\t]", header[0]) else ""
-        raise DataError(f"{path} has no column {name!r}; it has {', '.join(header)}{hint}")
-    return header.index(name)
-
-
-def _numbers(
-    header: list[str],
-    rows: list[tuple[int, list[str]]],
-    names: Sequence[str],
-    path: str | Path,
-    missing: str,
-) -> tuple[Floats, int]:
+def _numbers(sheet: Sheet, names: Sequence[str], missing: str) -> tuple[Floats, int]:
+    """These columns as numbers, and how many rows with missing cells were left out."""
     checks.choice("missing", missing, MISSING)
-    places = [_column(header, name, path) for name in names]
-    kept = []
-    for line, row in rows:
-        cells = [row[place].strip() for place in places]
-        if "" in cells and missing == "drop":
-            continue
-        kept.append([_number(c, n, line, path) for c, n in zip(cells, names, strict=True)])
-    if not kept:
-        raise DataError(f"{path} has no row without missing values")
-    return np.array(kept), len(rows) - len(kept)
-
-
-def _number(cell: str, name: str, line: int, path: str | Path) -> float:
-    where = f"{path} line {line}, column {name!r}"
-    if cell == "":
-        raise DataError(f"{where} is empty; --missing drop (missing='drop') leaves such rows out")
-    try:
-        value = float(cell)
-    except ValueError:
-        raise DataError(
-            f"{where} must be a number, got {cell!r}; drop the column if it is not an input"
-        ) from None
-    if not np.isfinite(value):
-        raise DataError(f"{where} must be finite, got {cell!r}")
-    return value
+    problems, comma = Problems(), is_decimal_comma(sheet)
+    columns = []
+    for name in names:
+        cells = sheet.column(name)
+        read = numbers_of(cells, comma)
+        add_bad_cells(problems, sheet, name, cells, read)
+        if missing == "error":
+            add_missing_cells(problems, sheet, name, cells, np.isnan(read.values))
+        columns.append(read.values)
+    problems.check()
+    values = np.stack(columns, axis=1)
+    kept = values[~np.isnan(values).any(axis=1)]
+    if not len(kept):
+        raise DataError(f"{sheet.file} has no row without missing values")
+    return kept, len(values) - len(kept)
 
 
 class RawTable(NamedTuple):

@@ -217,6 +217,16 @@ def test_options_that_cannot_be(here, capsys, words, code, message):
     assert sorted(path.name for path in here.iterdir()) == ["f.csv"]
 
 
+def test_a_column_called_hour_is_a_column_where_no_time_is_given(here, capsys):
+    """It was taken for the calendar's hour, which needs --time: files of CityLearn did not run."""
+    for node in "ab":
+        rows = "".join(f"{t % 24 + 1},{t % 5}\n" for t in range(40))
+        Path(f"{node}.csv").write_text(f"hour,y\n{rows}")
+    assert simulate("--csv", "{node}.csv", "--target", "y", "--lags", "2") == 0
+    (result, *_) = json.loads(capsys.readouterr().out)["results"]
+    assert result["input_names"] == ["y lag 1", "y lag 2", "hour"]
+
+
 def test_a_series_with_gaps_is_dealt_after_its_lags_are_taken(capsys):
     values = ["NA" if t in (20, 21) else str(t % 7) for t in range(N)]
     Path("gaps.csv").write_text("y\n" + "\n".join(values))

@@ -14,7 +14,7 @@ from domkl.cli.main import main
 from domkl.data.catalog import DATASETS, DataSet, Edition, Origin, find
 from domkl.errors import DataError, ParameterError
 
-PAGE = (Path(__file__).parents[3] / "docs" / "data.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/reference/data.md").read_text()
 EDITIONS = [(data, edition) for data in DATASETS.values() for edition in data.editions]
 
 

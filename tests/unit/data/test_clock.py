@@ -30,6 +30,12 @@ def test_one_time_in_many_forms(cell):
     assert times(f"t;x\n{cell};1\n")[0] == at("2024-03-01T14:30")
 
 
+def test_seconds_of_any_length_are_a_time_and_eight_digits_a_date():
+    cells = ["99999.5", "100800.0", "-50400.0", "1.008e+5", "20240301"]
+    expected = [99_999_500, 100_800_000, -50_400_000, 100_800_000, at("2024-03-01")]
+    assert times("t;x\n" + "".join(f"{cell};1\n" for cell in cells)).tolist() == expected
+
+
 def test_day_and_month_are_told_by_the_column():
     assert times("t;x\n01/02/2024;1\n13/02/2024;1\n")[0] == at("2024-02-01")
     assert times("t;x\n01/02/2024;1\n01/13/2024;1\n")[0] == at("2024-01-02")
