@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from domkl.cli.output import (
     add_out_argument,
     add_run_arguments,
+    check_installed,
     new_folder,
     out_folder,
     remove_empty,
@@ -33,8 +34,8 @@ marked as not checked; `domkl data list` shows which data sets are there.
 
   domkl reproduce all --data-dir FOLDER
   domkl reproduce claims --quick
+  domkl reproduce stations --data-dir FOLDER
 """.format(parts="\n".join(f"  {name:10} {part.summary}" for name, part in PARTS.items()))
-TRIALS, QUICK_TRIALS = 500, 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,13 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trials",
         metavar="N",
         type=int,
-        help=f"number of trials, an even number (default: {TRIALS})",
+        help="number of trials, an even number"
+        f" (default: {PARTS['all'].trials}; stations: {PARTS['stations'].trials})",
     )
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{QUICK_TRIALS} trials, fewer models and horizons; all of it takes half an hour on"
-        " two cores, a part some minutes",
+        help=f"{PARTS['all'].quick_trials} trials, the first 2000 samples, fewer models, horizons"
+        " and hours; all of it takes two minutes on two cores, stations about one",
     )
     add_run_arguments(parser)
     parser.add_argument(
@@ -68,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run a part of the reproduction."""
+    check_installed("reports", "matplotlib", "jinja2")
     from domkl.experiments.reproduce.page import failed, tally
     from domkl.experiments.reproduce.run import reproduce, write
 
@@ -101,7 +104,9 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
 
     if args.trials is not None and args.quick:
         raise ParameterError("--trials and --quick exclude each other")
-    n_trials = QUICK_TRIALS if args.quick else TRIALS if args.trials is None else args.trials
+    part = PARTS[args.part]
+    usual = part.quick_trials if args.quick else part.trials
+    n_trials = usual if args.trials is None else args.trials
     if n_trials < 2 or n_trials % 2:
         raise ParameterError(
             f"trials must be an even number, half for each bandwidth of Figure 1, got {n_trials}"

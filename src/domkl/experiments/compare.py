@@ -146,7 +146,10 @@ def is_diverged(mse: Floats) -> NDArray[np.bool_]:
 
 
 def cost_of(algorithm: Algorithm, n_samples: int, n_inputs: int, n_learners: int) -> float:
-    """Approximate microseconds of a trial on one core, as in docs/speed.md, all pairs for CV."""
+    """Approximate microseconds of a trial on one core, all pairs for CV.
+
+    docs/explanation/speed.md has the measurements.
+    """
     kernels = 1 if algorithm.single_kernel else 17
     pairs = 0.012 * n_learners
     per_step = algorithm.relative_cost * kernels * (0.3 + pairs + 0.003 * n_inputs)

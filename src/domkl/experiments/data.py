@@ -324,57 +324,54 @@ def _cached_table(
 
 def _from_files(options: DataOptions, ranges: Mapping[str, Bounds] | None) -> list[Prepared]:
     """Streams of nodes: rows and columns as they are known, each node a learner."""
-    for field in ("partition",):
-        if getattr(options, field) is not None:
-            raise ParameterError(
-                f"{field} is for samples to be dealt; nodes have their own streams"
-            )
-    target = str(options.target or options.series)
-    table = _read(options, target, is_whole=False)
+    if options.partition is not None:
+        raise ParameterError("partition is for samples to be dealt; nodes have their own streams")
+    table = _read(options, _target(options), is_whole=False)
     if options.places is not None:
         table = table._replace(places=_read_places(options.places, table.nodes))
-    has_past = options.lags is not None or options.horizon is not None or options.series
-    lags = parse_lags("lags", 5 if options.lags is None else options.lags) if has_past else ()
-    wanted = replace(_forecast(options, target), lags=lags)
-    if not has_past:
-        wanted = replace(wanted, horizons=(0,))
-    name = Path(str(options.csv)).name
-    made = prepare(
-        name,
-        table.rows(parse_rows(options.rows)),
-        wanted,
-        _used(ranges, table, options),
-        options.is_class,
-    )
-    facts = _facts(options, name)
-    return [made[h]._replace(facts=made[h].facts | facts) for h in wanted.horizons]
+    facts = _facts(options, Path(str(options.csv)).name)
+    made = _prepared(options, table, _wanted(options), ranges)
+    return [each._replace(facts=each.facts | facts) for each in made]
 
 
 def _dealt_table(options: DataOptions, ranges: Mapping[str, Bounds] | None) -> list[Prepared]:
     """One table without nodes and times; lags are taken before it is dealt to learners."""
     if options.places is not None:
         raise ParameterError("places is for nodes with streams of their own; give --nodes")
-    target = str(options.target or options.series)
-    has_past = options.lags is not None or options.horizon is not None or options.series
     if options.series is not None and options.drop:
         raise ParameterError("drop is for a table with target, got a time series")
+    target, wanted = _target(options), _wanted(options)
     table = _read(options, target, is_whole=True)
-    if options.target and not options.inputs and len(table.columns) == 1 and not has_past:
+    if options.target and not options.inputs and len(table.columns) == 1 and not wanted.lags:
         raise DataError(f"{options.csv} must have a column besides the target {target!r}, got none")
-    lags = parse_lags("lags", 5 if options.lags is None else options.lags) if has_past else ()
-    wanted = replace(_forecast(options, target), lags=lags)
-    wanted = wanted if has_past else replace(wanted, horizons=(0,))
     if options.series is not None and options.inputs is None:
         wanted = replace(wanted, inputs=())
     name = Path(str(options.csv)).name
-    made = prepare(
-        name,
-        table.rows(parse_rows(options.rows)),
-        wanted,
-        _used(ranges, table, options),
-        options.is_class,
-    )
-    return [_joined(made[h], options, name) for h in wanted.horizons]
+    return [_joined(each, options, name) for each in _prepared(options, table, wanted, ranges)]
+
+
+def _target(options: DataOptions) -> str:
+    return str(options.target or options.series)
+
+
+def _wanted(options: DataOptions) -> Forecast:
+    """The forecast that was asked for; without lags, horizon or series the row's own target."""
+    wanted = _forecast(options, _target(options))
+    if options.lags is None and options.horizon is None and not options.series:
+        return replace(wanted, lags=(), horizons=(0,))
+    return replace(wanted, lags=parse_lags("lags", 5 if options.lags is None else options.lags))
+
+
+def _prepared(
+    options: DataOptions,
+    table: NodeTable,
+    wanted: Forecast,
+    ranges: Mapping[str, Bounds] | None,
+) -> list[Prepared]:
+    """The chosen rows of a table as streams, for each horizon."""
+    rows, used = table.rows(parse_rows(options.rows)), _used(ranges, table, options)
+    made = prepare(Path(str(options.csv)).name, rows, wanted, used, options.is_class)
+    return [made[horizon] for horizon in wanted.horizons]
 
 
 def _used(

@@ -14,10 +14,12 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 OWN = {
     "linear-rls pooled": ("#E69F00", "-"),
     "river forest": ("#7A5195", "--"),
+    "as it should be": ("#8A8A8A", "--"),
     "domkl, probability 0.5": ("#0072B2", "-"),
     "domkl, probability 5/K": ("#56B4E9", "--"),
 }
 TEXT = 10.5
+PANEL_SIZE = (4.1, 3.1)  # inches
 FEW = 8  # a line of at most this many points gets markers and a tick at each point
 
 
@@ -26,7 +28,7 @@ def draw(
     kind: str,
     *,
     title: str = "",
-    panel_size: tuple[float, float] = (4.1, 3.1),
+    panel_size: tuple[float, float] | None = None,
     legend: Literal["outside lower center", "outside right center"] = "outside lower center",
 ) -> bytes:
     """Draw a figure as "svg" or "png"."""
@@ -41,6 +43,7 @@ def draw(
         "svg.hashsalt": figure["id"],  # so that the same picture gives the same file
         "svg.fonttype": "path",
     }
+    panel_size = panel_size or figure.get("panel_size") or PANEL_SIZE
     with plt.rc_context(style):
         n_panels, n_columns = len(figure["panels"]), figure["n_columns"]
         n_rows = math.ceil(n_panels / n_columns)
@@ -50,15 +53,19 @@ def draw(
         )
         styles = _styles(figure)
         for axis, panel in zip(grid.flat, figure["panels"], strict=False):
-            _panel(axis, panel, styles)
+            if "edges" in panel:
+                _map(axis, panel, _most(figure), is_last=panel is figure["panels"][-1])
+            else:
+                _panel(axis, panel, styles)
         for axis in list(grid.flat)[n_panels:]:
             axis.set_visible(False)
         handles = _handles(grid)
         columns = math.ceil(len(handles) / max(math.ceil(len(handles) / (2 * n_columns)), 1))
-        picture.legend(
-            handles.values(), handles.keys(), loc=legend, frameon=False,
-            ncols=columns if legend == "outside lower center" else 1,
-        )  # fmt: skip
+        if handles:
+            picture.legend(
+                handles.values(), handles.keys(), loc=legend, frameon=False,
+                ncols=columns if legend == "outside lower center" else 1,
+            )  # fmt: skip
         if title:
             picture.suptitle(title, fontsize=TEXT + 0.5, parse_math=False)
         out = io.BytesIO()
@@ -107,6 +114,50 @@ def _panel(axis: Any, panel: dict[str, Any], styles: dict[str, tuple[str, str, s
     axis.grid(True, which="major", color="0.9", linewidth=0.8)
     axis.spines[["top", "right"]].set_visible(False)
     axis.text(0.03, 0.03, _unseen(panel), transform=axis.transAxes, fontsize=TEXT - 2, color="0.35")
+
+
+def _most(figure: dict[str, Any]) -> float:
+    """The largest value on any map of a figure, so that a color means the same on all."""
+    maps = [panel for panel in figure["panels"] if "edges" in panel]
+    return max(abs(value) for panel in maps for value in panel["values"]) or 1.0
+
+
+def _map(axis: Any, panel: dict[str, Any], most: float, *, is_last: bool) -> None:
+    """Draw places with their edges, colored by their values, red below 0 and blue above.
+
+    Names stand in a column on each side, so that near places do not hide each other's.
+    """
+    x, y, values = (np.array(panel[key], dtype=float) for key in ("x", "y", "values"))
+    for a, b in panel["edges"]:
+        axis.plot(x[[a, b]], y[[a, b]], color="0.75", linewidth=1.2, zorder=1)
+    limits = {"vmin": -most, "vmax": most}
+    dots = axis.scatter(x, y, c=values, cmap="RdBu", s=90, edgecolors="0.25", zorder=3, **limits)
+    width, height = np.ptp(x), np.ptp(y)
+    by_place = np.argsort(x)
+    for side, chosen in ((-1, by_place[: len(x) // 2]), (1, by_place[len(x) // 2 :])):
+        column = (x.min() if side < 0 else x.max()) + 0.12 * side * width
+        chosen = chosen[np.argsort(y[chosen])]
+        for k, level in zip(chosen, _spread(y[chosen], 0.08 * height), strict=True):
+            axis.annotate(
+                f"{panel['names'][k]} {values[k]:+.1f}", (x[k], y[k]), (column, level),
+                ha="left" if side > 0 else "right", va="center", fontsize=TEXT - 2, zorder=2,
+                arrowprops={"arrowstyle": "-", "color": "0.55", "linewidth": 0.6, "shrinkB": 4},
+            )  # fmt: skip
+    axis.set_xlim(x.min() - 0.95 * width, x.max() + 0.95 * width)
+    axis.set_ylim(y.min() - 0.08 * height, y.max() + 0.08 * height)
+    axis.set(title=panel["title"], xlabel="km east", ylabel="km north", aspect="equal")
+    axis.spines[["top", "right"]].set_visible(False)
+    if is_last:
+        axis.figure.colorbar(
+            dots, ax=axis.figure.axes, orientation="horizontal", shrink=0.4, aspect=40,
+            label=panel["value_label"],
+        )  # fmt: skip
+
+
+def _spread(levels: Any, gap: float) -> Any:
+    """Move ascending levels apart as little as needed to be a gap from each other."""
+    places = np.arange(len(levels)) * gap
+    return np.maximum.accumulate(levels - places) + places
 
 
 def _unseen(panel: dict[str, Any]) -> str:

@@ -3,10 +3,15 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from domkl import DOMKL
 from domkl.cli.main import main
+from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce import assumption, theorems
+from domkl.experiments.reproduce.session import QUICK_ROWS, Session
+from domkl.experiments.store import Store
 
 
 @pytest.fixture
@@ -49,6 +54,18 @@ def test_figure_1_on_what_is_there_and_a_second_time_from_the_store(here, capsys
     printed = json.loads(capsys.readouterr().out)
     assert printed["sections"] == document["sections"]
     assert Path("domkl-out/reproduce-002/report.html").exists()
+
+
+def test_a_quick_session_runs_the_first_samples_of_a_stream(here):
+    full, quick = (Session(Setting(), Store(here / "units"), None, k) for k in (False, True))
+    X = full.stream("traffic").X
+    assert len(X) > QUICK_ROWS
+    assert np.array_equal(quick.stream("traffic").X, X[:QUICK_ROWS])
+    scaled = quick.stream("traffic", scale="minmax")  # as a preparation is made from all of it
+    assert len(scaled.y) == len(X)
+    task = quick.curves(scaled, "domkl", DOMKL())
+    assert np.array_equal(task.stream.y, scaled.y[:QUICK_ROWS])
+    assert full.curves("traffic", "domkl", DOMKL()).stream is full.stream("traffic")
 
 
 @pytest.mark.slow
@@ -119,5 +136,28 @@ def test_every_part_has_its_sections():
     from domkl.experiments.reproduce import PARTS
     from domkl.experiments.reproduce.run import SECTIONS
 
-    assert PARTS["all"].sections == tuple(SECTIONS)
+    assert PARTS["all"].sections + PARTS["stations"].sections == tuple(SECTIONS)
     assert all(set(part.sections) <= set(SECTIONS) for part in PARTS.values())
+
+
+@pytest.mark.slow
+def test_the_case_study_on_what_ships(here, capsys, monkeypatch):
+    """The car parks need no fetched data; what the other sets would show is marked."""
+    from domkl.experiments.reproduce import parking
+
+    monkeypatch.setattr(parking, "QUICK_ROWS", "600")
+    assert main(["reproduce", "stations", "--quick"]) == 0
+    out, err = capsys.readouterr()
+    assert "beijing-air is missing" in err
+    assert "7 cannot be checked. A quick run" in out
+    folder = Path("domkl-out/reproduce-001")
+    document = json.loads((folder / "results.json").read_text())
+    assert (document["part"], document["trials"]) == ("stations", 2)
+    assert [data["name"] for data in document["data"]] == ["parking"]
+    table = document["sections"][-1]["tables"][0]
+    rows = {row[0]: row[1:] for row in table["rows"]}
+    assert rows["domkrls"][0] < rows["last-value"][0]
+    assert (folder / "figures/day-ahead.png").exists()
+    page = (folder / "report.html").read_text()
+    assert "What a network is worth to real nodes" in page
+    assert "not in the paper" not in page

@@ -17,13 +17,14 @@ TWO_KERNELS = (1e-3, 1e3)
 LONG = "traffic, the whole clean series"
 STAR = "the star above"
 HORIZONS = (250, 1000, 4000, 16000)
+QUICK_HORIZONS = (125, 500)
 #: up to this exponent of T, growth from the first to the last horizon is taken for √T
 SUBLINEAR = 0.75
 
 
 def horizons(session: Session) -> tuple[int, ...]:
     """How long the streams without an end are run."""
-    return HORIZONS[:2] if session.is_quick else HORIZONS
+    return QUICK_HORIZONS if session.is_quick else HORIZONS
 
 
 def growth(rounds: list[int], values: list[float]) -> float:

@@ -67,13 +67,28 @@ class Panel:
 
 
 @dataclass
+class Map:
+    """A panel with places, the edges between them, and a value at each."""
+
+    title: str
+    value_label: str
+    names: list[str]
+    x: list[float]  # kilometres east
+    y: list[float]  # and north
+    values: list[float]
+    edges: list[list[int]]
+    lines: list[Line] = field(default_factory=list)  # none; other panels have some
+
+
+@dataclass
 class Figure:
     """Panels side by side."""
 
     id: str
     caption: str
-    panels: list[Panel]
+    panels: Sequence[Panel | Map]
     n_columns: int = 3
+    panel_size: tuple[float, float] | None = None  # inches
 
 
 @dataclass

@@ -4,7 +4,7 @@ import base64
 import math
 import re
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from domkl.experiments.figures import draw
 from domkl.experiments.reproduce.document import OURS
@@ -12,7 +12,47 @@ from domkl.experiments.reproduce.document import OURS
 TAG = re.compile(r"<(?=[A-Za-z/!?])")  # where Markdown would take text for HTML
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 
-QUICK = "A quick run, with few trials and models: verdicts marked (quick) may change in a full one"
+PAPER_NOTE = ' Where the paper says "almost" or "near", the claim says what we ask for.'
+
+
+class Head(NamedTuple):
+    """What a page says before its sections."""
+
+    page: str  # of docs/, without its ending
+    title: str
+    long_title: str
+    about: str
+    note: str = ""  # after the tally of claims
+    is_of_paper: bool = True
+
+
+_PAPER = Head(
+    "reproduce",
+    "The paper, done again",
+    "Distributed Online Learning with Multiple Kernels, done again",
+    "The table, figures and claims of Chae and Hong's *Distributed Online Learning with Multiple"
+    " Kernels*\nbeside what",
+    PAPER_NOTE,
+)
+_STATIONS = Head(
+    "stations",
+    "What a network is worth to real nodes",
+    "What a network is worth to real nodes",
+    "Stations, homes and car parks that forecast from what they measure themselves, alone and in a"
+    "\nnetwork, beside what else one could take: what",
+    is_of_paper=False,
+)
+
+
+def head_of(document: dict[str, Any]) -> Head:
+    """The head of a run's page."""
+    return _STATIONS if document.get("part") == "stations" else _PAPER
+
+
+QUICK = (
+    "A quick run, with few trials, samples and models: verdicts marked (quick) may change in a"
+    " full one"
+)
 
 
 def as_html(document: dict[str, Any], pictures: dict[str, bytes] | None = None) -> str:
@@ -49,8 +89,12 @@ def failed(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def tally(document: dict[str, Any]) -> str:
-    """The number of the paper's claims with each verdict, as text."""
-    found = [claim["verdict"] for claim in claims_of(document) if claim["where"] != OURS]
+    """The number of the paper's claims with each verdict, as text; of ours, if it has none."""
+    every = claims_of(document)
+    found = [claim["verdict"] for claim in every if claim["where"] != OURS]
+    whose = " of the paper"
+    if not found:
+        found, whose = [claim["verdict"] for claim in every], ""
     words = {
         "holds": "hold",
         "does not hold": "do not",
@@ -58,9 +102,9 @@ def tally(document: dict[str, Any]) -> str:
     }
     counts = ", ".join(f"{found.count(v)} {words[v]}" for v in MARKS if v in found)
     if not found:
-        return "No claim of the paper here"
-    text = f"Of {len(found)} claims of the paper: {counts}"
-    n_ours = len(claims_of(document)) - len(found)
+        return "No claim here"
+    text = f"Of {len(found)} claims{whose}: {counts}"
+    n_ours = len(every) - len(found)
     if n_ours:
         text += f"; {n_ours} more are ours"
     return text + (f". {QUICK}" if document.get("is_quick") else "")
@@ -104,6 +148,7 @@ def _render(name: str, **values: Any) -> str:
     environment.filters["number"] = number
     environment.globals.update(
         marks=MARKS,
+        head_of=head_of,
         claims_of=claims_of,
         tally=tally,
         verdict_of=verdict_of,

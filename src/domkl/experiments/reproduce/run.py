@@ -13,8 +13,13 @@ from domkl.experiments.reproduce import (
     PARTS,
     beyond,
     claims,
+    day_ahead,
     figure_1,
     figure_2,
+    homes,
+    newcomer,
+    parking,
+    stations,
     table_1,
     theorems,
 )
@@ -32,6 +37,11 @@ SECTIONS: dict[str, ModuleType] = {
     "claims": claims,
     "theorems": theorems,
     "beyond": beyond,
+    "stations": stations,
+    "newcomer": newcomer,
+    "day-ahead": day_ahead,
+    "homes": homes,
+    "parking": parking,
 }
 #: data sets without which a part cannot be done; the other parts have data sets that ship
 NEEDED = {"table-1": table_1.SETS, "figure-2": (figure_2.DATA,)}
@@ -98,6 +108,5 @@ def _versions() -> dict[str, str]:
 def _data(session: Session) -> list[dict[str, Any]]:
     keys = ("rows", "rows_of_paper", "note", "sha256")
     return [
-        {"name": name, **{key: session.stream(name).facts[key] for key in keys}}
-        for name in session.used
+        {"name": name, **{key: facts[key] for key in keys}} for name, facts in session.used.items()
     ]

@@ -8,18 +8,22 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from domkl.algorithms.base import Algorithm
+from domkl.algorithms.registry import find
 from domkl.data.cache import locate, not_found
 from domkl.data.catalog import DATASETS
+from domkl.data.forecast import Prepared
 from domkl.data.sets import load_set
 from domkl.errors import DomklError
-from domkl.experiments.compare import Setting
+from domkl.experiments.compare import Setting, suited_to
+from domkl.experiments.data import DataOptions, read_forecasts
 from domkl.experiments.reproduce.tasks.base import ReportProgress, Stream, Task
 from domkl.experiments.reproduce.tasks.curves import Curves
+from domkl.experiments.reproduce.tasks.nodes import NodeErrors
 from domkl.experiments.store import Results, Store
 from domkl.sim.threads import available_cores
 
@@ -27,8 +31,12 @@ from domkl.sim.threads import available_cores
 PANELS = ("conductivity", "weather", "wave", "air-quality", "traffic", "temperature")
 SETS = (*PANELS, "twitter")
 
+#: samples of a stream that a quick run takes, the first ones
+QUICK_ROWS = 2000
+
 #: called with a label, the cost of what is done, and the total cost
 Progress = Callable[[str, float, float], None]
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -38,28 +46,44 @@ class Session:
     setting: Setting
     store: Store
     data_dir: Path | None = None
-    is_quick: bool = False  # fewer horizons and models as well as trials
+    is_quick: bool = False  # fewer samples, horizons and models as well as trials
     missing: dict[str, str] = field(default_factory=dict)  # data set: where it was looked for
-    _streams: dict[Any, Stream] = field(default_factory=dict)
+    _streams: dict[Any, Any] = field(default_factory=dict)
     _results: dict[str, Results] = field(default_factory=dict)
-    _used: dict[str, None] = field(default_factory=dict)  # data sets in the order of loading
+    #: facts of the data sets in the order of loading
+    _used: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def stream(self, name: str, **options: Any) -> Stream:
-        """Load a data set, as the paper's authors prepared it unless options say otherwise."""
+        """Load a data set, as the paper's authors prepared it unless options say otherwise.
+
+        Without options, a quick run gets the first samples only.
+        """
 
         def make() -> Stream:
             loaded = load_set(name, data_dir=self.data_dir, **options)
-            self._used[name] = None
             facts = {**loaded.facts, "note": loaded.note}
-            return Stream(name, loaded.X, loaded.y, loaded.is_series, facts)
+            self._used.setdefault(name, facts)
+            made = Stream(name, loaded.X, loaded.y, loaded.is_series, facts)
+            return made if options else self._cut(made)
 
         return self.made((name, *sorted(options.items())), make)
 
-    def made(self, key: Any, make: Callable[[], Stream]) -> Stream:
-        """The stream for this key, made when it is first asked for."""
+    def forecasts(self, name: str, **options: Any) -> dict[int, Prepared]:
+        """The streams of a set of nodes by horizon; the options are those of `DataOptions`."""
+
+        def make() -> dict[int, Prepared]:
+            found = read_forecasts(DataOptions(data=name, data_dir=self.data_dir, **options))
+            self._used.setdefault(name, {**found[0].facts, "note": found[0].note})
+            return {int(each.facts["horizon"]): each for each in found}
+
+        return self.made((name, *sorted(options.items())), make)
+
+    def made(self, key: Any, make: Callable[[], Made]) -> Made:
+        """The stream, or streams, for this key, made when they are first asked for."""
         if key not in self._streams:
             self._streams[key] = make()
-        return self._streams[key]
+        found: Made = self._streams[key]
+        return found
 
     def available(self, names: Iterable[str]) -> list[str]:
         """Those of the data sets whose file exists.
@@ -92,7 +116,32 @@ class Session:
         chosen = replace(self.setting, **setting)
         if at_most is not None:
             chosen = replace(chosen, n_trials=min(chosen.n_trials, at_most))
-        return Curves(stream, name, algorithm, chosen, network, partition)
+        return Curves(self._cut(stream), name, algorithm, chosen, network, partition)
+
+    def _cut(self, stream: Stream) -> Stream:
+        """As much of a stream as is run."""
+        if not self.is_quick or len(stream.y) <= QUICK_ROWS:
+            return stream
+        return replace(stream, X=stream.X[:QUICK_ROWS], y=stream.y[:QUICK_ROWS])
+
+    def node_errors(
+        self, data: Prepared, name: str, *, at_most: int | None = None, **given: Any
+    ) -> NodeErrors:
+        """The task to run a named algorithm at the nodes of a set, on the set's own network.
+
+        ``given`` are parameters of the algorithm, and what `NodeErrors` should keep.
+        """
+        kept = {key: given.pop(key) for key in list(given) if key.startswith("has_")}
+        algorithm = suited_to(data, find(name).make().replaced(**given))
+        return NodeErrors(data, name, algorithm, self.node_setting(data, at_most), **kept)
+
+    def node_setting(self, data: Prepared, at_most: int | None = None) -> Setting:
+        """The session's setting for a set of nodes."""
+        n_trials = min(self.setting.n_trials, at_most or self.setting.n_trials)
+        return replace(
+            self.setting, n_trials=n_trials, n_learners=len(data.stations), connection=None,
+            topology=data.graph,
+        )  # fmt: skip
 
     def do(self, tasks: Iterable[Task], progress: Progress) -> None:
         """Do the tasks that were not done before, in this run or in an earlier one."""
@@ -149,9 +198,9 @@ class Session:
         return self._results[task.key]
 
     @property
-    def used(self) -> list[str]:
-        """Names of the data sets that were loaded."""
-        return list(self._used)
+    def used(self) -> dict[str, dict[str, Any]]:
+        """The data sets that were loaded, each with its facts."""
+        return dict(self._used)
 
     @property
     def n_cores(self) -> int:

@@ -43,7 +43,7 @@ def _on_data(session: Session, data: str, kind: str) -> list[Regrets]:
     """A data set cut at a sixteenth, an eighth … of its rounds."""
     stream, seed = session.stream(data), session.setting.seed
     X, y = deal(stream.X, stream.y, session.setting.n_learners)
-    cuts = [len(y) // n for n in (16, 8, 4, 2, 1)]
+    cuts = [len(y) // n for n in ((16, 8, 4) if session.is_quick else (16, 8, 4, 2, 1))]
     bandwidths = DOKL_BANDWIDTH if kind == "dokl" else None
     n_trials = min(N_TRIALS, session.setting.n_trials)
     return [Regrets(data, X[:n], y[:n], "random", bandwidths, n_trials, seed, kind) for n in cuts]

@@ -42,7 +42,7 @@ def sweep(
     Parameters
     ----------
     spec : path of a TOML file, or a mapping of the same form
-        docs/sweeps.md describes its tables and keys.
+        docs/howto/sweeps.md describes its tables and keys.
     out : path
         Finished units are stored in ``out/units``. A sweep that was stopped continues from there
         when it is run again.

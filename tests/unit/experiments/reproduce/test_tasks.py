@@ -114,7 +114,7 @@ def test_regrets_are_those_of_the_library():
 
 
 def test_on_the_star_weights_from_neighbors_hurt_the_network_and_messages_do_not():
-    """(16) lets leaves prefer the kernel that is worse for all: docs/paper.md."""
+    """(16) lets leaves prefer the kernel that is worse for all: docs/explanation/paper.md."""
     rates = {}
     for kind in ("domkl", "domkl, message passing"):
         for n_rounds in (250, 1000):
