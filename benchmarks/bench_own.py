@@ -2,9 +2,9 @@
 
     python benchmarks/bench_own.py [--quick]
 
-`Diffusion` below is written as docs/own-algorithm.md says, with nothing of the package but its base
-classes; RFFDOKL is the built-in. Every repetition measures both in turn and gives a ratio; results
-are compared, too.
+`Diffusion` below is written as docs/tutorial/own-algorithm.md says, with nothing of the package but
+its base classes; RFFDOKL is the built-in. Every repetition measures both in turn and gives a
+ratio; results are compared, too.
 """
 
 import argparse

@@ -27,7 +27,6 @@ from domkl.core.kernels import Cauchy as Cauchy
 from domkl.core.kernels import Gaussian as Gaussian
 from domkl.core.kernels import Laplacian as Laplacian
 from domkl.core.kernels import Linear as Linear
-from domkl.core.kernels import Matern as Matern
 from domkl.core.kernels import default_bank as default_bank
 from domkl.core.kernels import gaussian_bank as gaussian_bank
 from domkl.core.losses import Absolute as Absolute
@@ -36,6 +35,7 @@ from domkl.core.losses import Logistic as Logistic
 from domkl.core.losses import Loss as Loss
 from domkl.core.losses import Pinball as Pinball
 from domkl.core.losses import Squared as Squared
+from domkl.core.matern import Matern as Matern
 from domkl.data.catalog import DATASETS as DATASETS
 from domkl.data.catalog import DataSet as DataSet
 from domkl.data.clock import Clock as Clock

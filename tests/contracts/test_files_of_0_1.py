@@ -407,9 +407,13 @@ def event_of(name, given, frames):
     return EVENTS[name](*given)
 
 
-@pytest.mark.parametrize("name", [name for name in WIRE if name != "domkrls"])
+@pytest.mark.parametrize("name", [name for name in WIRE if name not in ("domkrls", "dokl")])
 def test_a_conversation_goes_as_before_byte_by_byte(name):
-    """Every learner is told what it was told then, and must answer with the same frames."""
+    """Every learner is told what it was told then, and must answer with the same frames.
+
+    Not DOMKRLS, which has a second form, and not DOKL, whose conversation is the one in async mode:
+    steps wait there now, so that they merge what 0.1 merged a round later.
+    """
     expected = said("wire", name)
     frames = [as_version_2(bytes.fromhex(frame)) for frame in expected["frames"]]
     algorithm, dtype = ALGORITHMS[name], expected["dtype"]

@@ -1,4 +1,4 @@
-"""The mesh in lockstep, without faults, is the simulator: predictions and states, to the bit."""
+"""The mesh without faults is the simulator: predictions and states, to the bit."""
 
 import numpy as np
 import pytest
@@ -61,6 +61,15 @@ def test_a_mesh_without_faults_is_the_simulator(name, dtype):
     for b, graph in enumerate(graphs(algorithm)):
         network = network_of(algorithm, graph, dtype, b)
         assert_equal_to_the_simulator(network, graph, dtype)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_mesh_that_does_not_wait_is_the_simulator_if_frames_come_in_time(name):
+    """So it cannot do worse than alone where the simulator does not: 0.1 was a round behind."""
+    algorithm = ALGORITHMS[name]
+    for b, graph in enumerate(graphs(algorithm)):
+        network = network_of(algorithm, graph, "float64", b, mode="async")
+        assert_equal_to_the_simulator(network, graph, "float64")
 
 
 @pytest.mark.parametrize("name", ["domkl", "message-passing", "domkrls"])

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import http.client
+import json
 import os
 import random
 import resource
@@ -11,10 +12,26 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import urllib.error
 
 import pytest
-from mesh_node import INPUTS, Process, made, mesh_config, sample, solo_folder, until, wait_until
+from mesh_broker import Broker
+from mesh_node import (
+    DEADLINE,
+    INPUTS,
+    Client,
+    Process,
+    free_ports,
+    made,
+    mesh_config,
+    sample,
+    solo_folder,
+    until,
+    wait_until,
+)
+from paho.mqtt import client as paho
+from paho.mqtt.enums import CallbackAPIVersion
 
 import domkl
 from domkl.mesh.config.folder import init_mesh
@@ -28,24 +45,27 @@ DOWN = (urllib.error.URLError, ConnectionError, http.client.HTTPException, Timeo
 
 
 class Sender(threading.Thread):
-    """Sends samples in order, one request after the other, and keeps what was acknowledged."""
+    """Sends samples in order, one request after the other, and keeps what was acknowledged.
 
-    def __init__(self, ids):
+    ``send`` has a client of the node, and answers as `Client.learn` does.
+    """
+
+    def __init__(self, samples, send=Client.learn):
         super().__init__()
-        self.todo, self.acknowledged = list(ids), {}
+        self.todo, self.send, self.acknowledged = list(samples), send, {}
         self.client, self.is_on = None, threading.Event()
         self.is_over = False
 
     def run(self):
         while self.todo and not self.is_over:
             self.is_on.wait()
-            k = self.todo[0]
             try:
-                status, found = self.client.learn({**sample(k), "id": f"s{k}"})
+                status, found = self.send(self.client, self.todo[0])
             except DOWN:
-                continue  # it was killed: send the same again
+                time.sleep(0.02)  # it was killed: send the same again, when it is up
+                continue
             if status == 202:
-                self.acknowledged[k] = found["number"]
+                self.acknowledged[found["id"]] = found["number"]
                 self.todo.pop(0)
 
 
@@ -68,7 +88,7 @@ def test_what_was_acknowledged_is_learned_once_whenever_it_is_killed(tmp_path):
     """And alone, it ends as if nothing had happened: equal to the bit."""
     n, rng = 400, random.Random(5)
     folder = solo_folder(tmp_path, queue=1000)
-    sender = Sender(range(n))
+    sender = Sender({**sample(k), "id": f"s{k}"} for k in range(n))
     sender.start()
     kills = 0
     try:
@@ -250,31 +270,95 @@ def test_a_file_is_replayed_once_across_kills(tmp_path):
     assert state["digest"] == expected["digest"]
 
 
-def test_forecasts_resume_after_kills_and_each_is_scored_once(tmp_path):
-    """Three horizons, lags and an input, with gaps, from a file; killed in the middle."""
-    changes = {
-        "inputs": (INPUTS[0],), "algorithm": domkl.DOMKRLS(),
-        "forecast": Forecasting((1, 3, 6), lags=(1, 2), calendar=("hour",), season="12h"),
-    }  # fmt: skip
-    ks = [k for k in range(900) if k % 97 > 5]
-    path = tmp_path / "table.csv"
-    lines = [f"{3600 * k},{sample(k)['y']!r},{sample(k)['x'][0]!r}" for k in ks]
+HORIZONS = (1, 3, 6)
+FORECASTING = {
+    "inputs": (INPUTS[0],), "algorithm": domkl.DOMKRLS(),
+    "forecast": Forecasting(HORIZONS, lags=(1, 2), calendar=("hour",), season="12h"),
+}  # fmt: skip
+HOURS = [k for k in range(200) if k % 97 > 5]
+STREAM = [
+    {"time": 3600.0 * k, "y": sample(k)["y"], "x": sample(k)["x"][:1], "id": f"s{k}"} for k in HOURS
+]
+
+
+@contextlib.contextmanager
+def from_a_file(folder):
+    """Give the options of a node, what to do when one has started, and whether all was sent."""
+    path = folder / "table.csv"
+    lines = [f"{each['time']:.0f},{each['y']!r},{each['x'][0]!r}" for each in STREAM]
     path.write_text("when,load,a\n" + "\n".join(lines) + "\n")
-    folder = solo_folder(tmp_path, **changes)
-    options = ("--csv", str(path), "--time", "when")
-    for n in (60, 150):
-        with Process(folder, *options, "--rate", "300") as node:
-            node.client().wait_learned(n)
-            node.kill()
-    with Process(folder, *options) as node:
-        node.wait_event("end of input")
-        state = wait_until(lambda: (s := node.client().state())["n_queued"] == 0 and s)
-        forecasts = node.client().ask("/predict", {})[1]["forecasts"]
-    samples = [{"time": 3600.0 * k, "y": sample(k)["y"], "x": sample(k)["x"][:1]} for k in ks]
-    expected = learned_here(solo_folder(tmp_path / "other", **changes), samples)
-    assert state["digest"] == expected["digest"]
-    assert state["horizons"] == expected["horizons"]
-    assert [each["horizon"] for each in forecasts] == [1, 3, 6]
+    yield ("--csv", str(path), "--time", "when", "--rate", "200"), lambda client: None, lambda: True
+
+
+@contextlib.contextmanager
+def over_http(folder, options=(), send=Client.learn):
+    """What is not answered is sent again."""
+    sender = Sender(STREAM, send)
+    sender.start()
+
+    def begin(client):
+        sender.client = client
+        sender.is_on.set()
+
+    try:
+        yield options, begin, lambda: not sender.todo
+    finally:
+        sender.is_over = True
+        sender.is_on.set()
+        sender.join()
+    assert list(sender.acknowledged.values()) == list(range(1, len(STREAM) + 1))
+
+
+@contextlib.contextmanager
+def by_mqtt(folder):
+    """What the node does not have soon is published again; brokers may deliver it twice."""
+    (port,) = free_ports(1)
+    publisher = paho.Client(CallbackAPIVersion.VERSION2)
+
+    def send(client, given):
+        publisher.publish("in", json.dumps(given), qos=1).wait_for_publish(DEADLINE)
+        number = 1 + STREAM.index(given)
+        for _ in range(50):
+            if client.state()["n_accepted"] >= number:
+                return 202, {"id": given["id"], "number": number}
+        return 503, None
+
+    options = ("--mqtt", f"mqtt://127.0.0.1:{port}", "--topic", "in")
+    with Broker(port), over_http(folder, options, send) as found:
+        publisher.connect("127.0.0.1", port)
+        publisher.loop_start()
+        yield found
+        publisher.disconnect()
+        publisher.loop_stop()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The state of a node that was given the stream and never stopped."""
+    return learned_here(solo_folder(tmp_path_factory.mktemp("other"), **FORECASTING), STREAM)
+
+
+@pytest.mark.parametrize("source", [from_a_file, over_http, by_mqtt])
+def test_forecasts_resume_after_kills_and_each_is_scored_once(tmp_path, undisturbed, source):
+    """Three horizons, lags and an input, with gaps; killed twice in the middle."""
+    folder = solo_folder(tmp_path, **FORECASTING)
+    with source(tmp_path) as (options, begin, is_sent):
+        for n in (50, 100, len(STREAM)):
+            with Process(folder, *options) as node:
+                client = node.client()
+                begin(client)
+                state = client.wait_learned(n)
+                forecasts = client.ask("/predict", {})[1]["forecasts"]
+                wait_until(lambda n=n: n < len(STREAM) or is_sent())
+                node.kill()
+    assert [each["horizon"] for each in forecasts] == list(HORIZONS)
+    assert state["n_accepted"] == len(STREAM)
+    assert state["digest"] == undisturbed["digest"]
+    assert state["horizons"] == undisturbed["horizons"]
+    # lag 2 is not known at the first hour; after a gap the last value stands in
+    made_at = set(HOURS[1:])
+    scored = {h: each["n_scored"] for h, each in state["horizons"].items()}
+    assert scored == {str(h): len({k for k in HOURS if k - h in made_at}) for h in HORIZONS}
 
 
 def test_a_taken_port_and_a_second_node_are_errors_with_code_4(tmp_path):

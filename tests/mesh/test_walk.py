@@ -1,4 +1,4 @@
-"""The way of a sample from POST /learn to the neighbor's merge, as docs/design.md lists it."""
+"""The way of a sample from POST /learn to a neighbor's merge: docs/explanation/design.md."""
 
 import asyncio
 import json
@@ -82,7 +82,7 @@ def walk(tmp_path_factory):
 
 def test_the_walk_is_the_documented_one(walk):
     listed = documented("POST /learn to the neighbor's merge")
-    assert walk.entries == listed, f"docs/design.md should have\n{walk.as_markdown()}"
+    assert walk.entries == listed, f"docs/explanation/design.md should have\n{walk.as_markdown()}"
 
 
 def test_the_walk_is_short_and_never_goes_back(walk):

@@ -1,10 +1,8 @@
-"""A thousand schedules of faults, from seeds 0 .. 999; `make soak` runs ten thousand.
+"""A thousand schedules of faults and some of the harsher kind; `make soak` runs ten thousand.
 
 Each schedule must keep the guarantees of `Outcome.broken`. One more guarantee is about the mean
-over schedules: the last fifth of a run with faults errs at most 10 % more than without faults. Over
-these thousand the ratio has mean 1.022 and standard deviation 0.086, so that the mean of a batch of
-fifty exceeds 1.10 with probability below 1e-9; the worst of the twenty is 1.041. Seeds repeat: a
-batch that fails will fail again.
+over schedules: the last fifth of a run with faults errs at most 10 % more than without faults, and
+5 % with the harsher kind. Seeds repeat: a batch that fails will fail again.
 """
 
 import importlib.util
@@ -33,6 +31,15 @@ def test_whatever_goes_wrong_the_mesh_recovers(first):
     results = [soak.result(seed) for seed in range(first, first + BATCH)]
     assert {each.seed: each.broken for each in results if each.broken} == {}
     assert np.mean([each.ratio for each in results]) <= soak.MAX_RATIO
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [0, 10])
+def test_the_mesh_heals_to_where_it_was_after_the_harsher_kind(first):
+    """DOMKL erred 1.2 times as much in async mode when late exchanges held learners back."""
+    results = [soak.harsh_result(seed) for seed in range(first, first + 10)]
+    assert {each.seed: each.broken for each in results if each.broken} == {}
+    assert soak.failures(results, is_harsh=True) == []
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 import domkl
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
-from domkl.mesh.testing import VirtualNetwork
+from domkl.mesh.testing import Conditions, VirtualNetwork
 
 PERIOD = 0.2
 
@@ -162,6 +162,22 @@ def test_one_leaves_and_a_new_one_takes_its_place(mode):
     assert story.protocol("d").learned == 180
     assert story.dual_sum() < 1e-12
     assert story.disagreement() < story.error(41, 61)
+
+
+@pytest.mark.parametrize("mode", ["lockstep", "async"])
+def test_a_mesh_without_samples_comes_to_rest_after_faults(mode):
+    """Version 0.1 went on with steps without a sample for ever."""
+    ring = {"a": "bd", "b": "ac", "c": "bd", "d": "ac"}
+    story = Story(ring, mode, n_rounds=50)
+    story.conditions = replace(story.conditions, loss=0.2, latency=0.1)
+    story.at(3.0, lambda: story.crash("a"))
+    story.at(5.0, lambda: story.start("a"))
+    story.at(6.0, lambda: setattr(story, "conditions", Conditions()))
+    story.run(60.0)
+    steps = [each.measures.n_rounds for each in story.protocols()]
+    assert [each.learned for each in story.protocols()] == [50] * 4
+    story.run(120.0)
+    assert [each.measures.n_rounds for each in story.protocols()] == steps
 
 
 def test_two_that_were_set_up_differently():

@@ -1,4 +1,4 @@
-"""What a run calls in domkl, file by file, to be compared with the lists in docs/design.md."""
+"""What a run calls in domkl, file by file, for comparison with docs/explanation/design.md."""
 
 import re
 import sys
@@ -10,11 +10,11 @@ from pathlib import Path
 import domkl
 
 SOURCE = str(Path(domkl.__file__).parent) + "/"
-DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+DESIGN = Path(__file__).parents[2] / "docs/explanation/design.md"
 
 
 def documented(heading):
-    """The entries `file:function` under a heading of docs/design.md."""
+    """The entries `file:function` under a heading of docs/explanation/design.md."""
     section = DESIGN.read_text().split(f"### {heading}\n", 1)[1].split("\n#", 1)[0]
     return re.findall(r"^\d+\. `([\w/]+\.py:[\w.<>]+)`", section, re.M)
 
@@ -52,7 +52,7 @@ class Walk:
         return [f"{file}:{function}" for file, function in self._first.items()]
 
     def as_markdown(self):
-        """The list as it should stand in docs/design.md."""
+        """The list as it should stand in docs/explanation/design.md."""
         return "\n".join(f"{k}. `{entry}`" for k, entry in enumerate(self.entries, 1))
 
     def _profile(self, frame, event, _):

@@ -1,6 +1,6 @@
 """`domkl`: find the command, run it, and report an expected error in one line with an exit code.
 
-Exit codes, each with a paragraph in docs/exit-codes.md: 0 done, 1 a claim failed,
+Exit codes, each with a paragraph in docs/reference/exit-codes.md: 0 done, 1 a claim failed,
 2 usage, 3 data, 4 mesh or workers, 130 interrupted.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import domkl
-from domkl.cli import data, mesh, node, reproduce, simulate, sweep
+from domkl.cli import data, doctor, mesh, node, reproduce, simulate, sweep
 from domkl.cli.interrupts import Interrupts
 from domkl.errors import DataError, DomklError, MeshError, WorkerError
 
@@ -24,6 +24,7 @@ COMMANDS = {
     "data": data,
     "mesh": mesh,
     "node": node,
+    "doctor": doctor,
 }
 
 

@@ -2,10 +2,12 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.options import option, repeatable, switch
 from domkl.graphs.kinds import PLAIN
+from domkl.mesh.local.parent import require_linux
 from domkl.mesh.transports.registry import TRANSPORTS, missing_extra
 
 SUMMARY = "set up and run learners as processes, on this machine or on devices"
@@ -18,7 +20,7 @@ exchanges messages with its neighbors over mutual TLS.
   domkl mesh status my-mesh
   domkl mesh demo
 
-docs/ten-devices.md does the same on ten devices.
+docs/howto/ten-devices.md does the same on ten devices.
 """
 _INIT = """\
 Make the folder of a new mesh: a commented mesh.toml that all learners share, a certificate
@@ -41,6 +43,7 @@ Ctrl-C ends them all. The output of a node is in DIR/<learner>/data/node.log.
   domkl mesh up my-mesh                              # samples come by HTTP
   domkl mesh up my-mesh --csv samples.csv --rate 10   # or from a file, dealt out row by row
   domkl mesh up my-mesh --csv 'data/{node}.csv' --time when   # or each from its own, by time
+  domkl mesh up my-mesh --mqtt mqtt://localhost --topic 'sensors/{node}' --publish 'domkl/{node}'
 
 A series (lags in mesh.toml) in one file is cut into blocks, one for each learner.
 """
@@ -60,6 +63,17 @@ Beyond loopback nodes demand a token, and so does the page then: the one in DIR/
 
   domkl mesh ui my-mesh
   domkl mesh ui my-mesh --port 0      # any free port
+"""
+_APPLY = """\
+Copy an edited DIR/mesh.toml to the learners' folders. domkl mesh up does the same when it starts;
+nodes that it runs are reloaded, or started again where that is needed. On a device, copy the files
+and restart the node.
+
+Whatever does not change the model's meaning keeps what was learned: queue, timing, guard, forget
+and other numbers by which the algorithm is tuned. A model with which a learner here could not go
+on is refused, and nothing is copied.
+
+  domkl mesh apply my-mesh
 """
 _ADD = """\
 Add a learner and its edges: make its folder, and write the new mesh.toml to all folders. Nodes
@@ -85,6 +99,21 @@ Run ten learners as processes on the shipped traffic series; kill one and start 
 off the network and connect it again; compare with a simulation without faults. Prints a table and
 draws a figure.
 """
+_BACKUP = """\
+Write the folder of a mesh, or of one learner, to a new archive; nodes may run meanwhile. It holds
+mesh.toml, certificates, and of each learner what it has learned and its journal. Private keys and
+tokens are in it only with --with-keys: whoever has such an archive can join the mesh.
+
+  domkl mesh backup my-mesh my-mesh.tar.gz
+  domkl mesh backup /var/lib/domkl/roof roof.tar.gz
+"""
+_RESTORE = """\
+Restore a backup to a folder. Nothing is overwritten: data must not be there, and other files must
+be the same; keys that are there stay. Stop the node first. Samples that were accepted after the
+backup are not in it.
+
+  domkl mesh restore my-mesh.tar.gz my-mesh
+"""
 _ROUTER = """\
 Run the router of a mesh whose transport uses one (zenoh), at the address in mesh.toml.
 """
@@ -94,9 +123,12 @@ ABOUT = {
     "up": ("run all learners of a mesh on this machine", _UP),
     "status": ("show the state of the learners", _STATUS),
     "ui": ("serve a live page about a mesh", _UI),
+    "apply": ("copy an edited mesh.toml to the learners", _APPLY),
     "add": ("add a learner", _ADD),
     "remove": ("remove a learner", _REMOVE),
     "rotate-keys": ("renew keys and certificates", _ROTATE),
+    "backup": ("write a mesh or a learner to an archive, while nodes run", _BACKUP),
+    "restore": ("restore an archive", _RESTORE),
     "demo": ("run ten processes, kill one, cut one off, and measure what happens", _DEMO),
     "router": ("run a router for learners that cannot reach each other", _ROUTER),
 }
@@ -115,8 +147,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         made[name].set_defaults(verb=name)
-    for name in ("init", "up", "status", "add", "remove", "rotate-keys", "router"):
+    for name in ("init", "up", "status", "apply", "add", "remove", "rotate-keys", "router"):
         made[name].add_argument("folder", metavar="DIR", type=Path, help="folder of the mesh")
+    of_both = "folder of the mesh, or of one learner"
+    archive: dict[str, Any] = {"metavar": "FILE", "type": Path, "help": "the archive"}
+    made["backup"].add_argument("folder", metavar="DIR", type=Path, help=of_both)
+    made["backup"].add_argument("archive", **archive)
+    switch(made["backup"], "--with-keys", "with private keys and tokens")
+    made["restore"].add_argument("archive", **archive)
+    made["restore"].add_argument("folder", metavar="DIR", type=Path, help=of_both)
     _add_init(made["init"])
     _add_up(made["up"])
     switch(made["status"], "--json", "print one JSON object")
@@ -202,6 +241,11 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     option(parser, "--time", "COLUMN", "of --csv, to forecast: the time, or year,month,day,hour")
     option(parser, "--nodes", "COLUMN", "of --csv, to forecast: the learner of a row")
     option(parser, "--rate", "R", "samples a second of --csv", type=float)
+    node = "; {node} stands for the learner"
+    option(parser, "--mqtt", "URL", "of --topic and --publish: mqtt://user:password@host:port")
+    option(parser, "--topic", "T", f"samples from this topic of --mqtt{node}")
+    option(parser, "--publish", "T", f"predictions to this topic of --mqtt{node}")
+    option(parser, "--webhook", "URL", f"POST each prediction to this address{node}")
     switch(parser, "--json", "at the end, print one JSON object")
 
 
@@ -217,6 +261,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand."""
+    require_linux()
     try:
         from domkl.cli.mesh_actions import ACTIONS
     except ModuleNotFoundError as error:

@@ -15,6 +15,8 @@ from domkl.mesh.config import folder as folders
 from domkl.mesh.config.file import MeshConfig, config_of
 from domkl.mesh.config.settings import members_at, next_member
 from domkl.mesh.config.topology import named_edges, parse_edges
+from domkl.mesh.local.backup import back_up
+from domkl.mesh.local.backup import restore as restore_archive
 from domkl.mesh.local.launcher import reload_running
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
@@ -27,6 +29,17 @@ def init(args: argparse.Namespace) -> int:
     n_edges = len(config.edges)
     print(f"wrote {args.folder}: {len(config.members)} learners, {n_edges} edges, and their keys")
     print(f"next: look at {args.folder / folders.MESH}, then  domkl mesh up {args.folder}")
+    return 0
+
+
+def apply(args: argparse.Namespace) -> int:
+    """Copy an edited mesh.toml to the learners."""
+    config, copied = folders.apply_mesh(args.folder)
+    if not copied:
+        print("nothing to copy: mesh.toml was not edited since it was copied last")
+        return 0
+    print(f"copied mesh.toml to {', '.join(copied)}")
+    _tell(args.folder, config, "mesh.toml")
     return 0
 
 
@@ -70,6 +83,30 @@ def rotate_keys(args: argparse.Namespace) -> int:
     return 0
 
 
+def backup(args: argparse.Namespace) -> int:
+    """Write an archive."""
+    made = back_up(args.folder, args.archive, with_keys=args.with_keys)
+    samples = ", ".join(f"{name} up to sample {n}" for name, n in made.learners.items())
+    print(f"wrote {args.archive}: {samples or 'no learner has data here'}")
+    if made.has_keys:
+        print("it holds private keys: whoever has it can join the mesh", file=sys.stderr)
+    else:
+        print("keys and tokens are not in it; --with-keys adds them", file=sys.stderr)
+    return 0
+
+
+def restore(args: argparse.Namespace) -> int:
+    """Restore an archive."""
+    made = restore_archive(args.archive, args.folder)
+    print(f"restored {args.folder} as of {made.made}")
+    for name, n in made.learners.items():
+        print(f"{name} goes on after sample {n}; what it accepted later is not in the backup")
+    if not made.has_keys:
+        needed = "node.key and token of each learner"
+        print(f"keys are not in the backup: put {needed} beside node.pem", file=sys.stderr)
+    return 0
+
+
 def router(args: argparse.Namespace) -> int:
     """Run the router of a mesh until Ctrl-C or SIGTERM."""
     config = folders.read_mesh(args.folder)
@@ -90,9 +127,12 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
     "up": up,
     "status": status,
     "ui": ui,
+    "apply": apply,
     "add": add,
     "remove": remove,
     "rotate-keys": rotate_keys,
+    "backup": backup,
+    "restore": restore,
     "demo": demo,
     "router": router,
 }

@@ -26,7 +26,7 @@ def demo(args: argparse.Namespace) -> int:
         found = Findings(record)
         records = as_records(found)
         text = json.dumps(records, indent=2, allow_nan=False) + "\n"
-        box.add(".png", lambda path: write_figure(path, found))
+        box.add_picture(lambda path: write_figure(path, found))
         box.add(".json", lambda path: _write(path, text))
         args.interrupts.check()
         with args.interrupts.held():

@@ -135,9 +135,37 @@ def _how_it_ended(launcher: Launcher, ended: Ended) -> str:
 
 
 def _options(args: argparse.Namespace) -> Options:
-    """The further arguments of each node: its own file, or its own rows of the one file."""
+    """The further arguments of each node: its file or its rows of one, and its links."""
     if args.rate is not None and args.csv is None:
         raise ParameterError("--rate is for --csv")
+    _check_links(args)
+    rows = _rows(args)
+
+    def options(name: str) -> Sequence[str]:
+        found = list(rows(name))
+        for key in ("mqtt", "topic", "publish", "webhook"):
+            if getattr(args, key) is not None:
+                found += [f"--{key}", getattr(args, key).replace("{node}", name)]
+        return found
+
+    return options
+
+
+def _check_links(args: argparse.Namespace) -> None:
+    if args.publish == "-":
+        raise ParameterError("--publish must be a topic: the output of nodes is in their logs")
+    if (args.mqtt is not None) != (args.topic is not None or args.publish is not None):
+        raise ParameterError("--mqtt goes with --topic or --publish, and these with it")
+    if args.topic is not None and args.csv is not None:
+        raise ParameterError("samples come from --topic or --csv, got both")
+    for key in ("topic", "publish"):
+        text = getattr(args, key)
+        if text is not None and "{node}" not in text and not args.only:
+            raise ParameterError(f"--{key} must have {{node}} for the learner, got {text!r}")
+
+
+def _rows(args: argparse.Namespace) -> Options:
+    """The arguments of each node that replays rows of a file."""
     if args.csv is None:
         return lambda name: ()
     config, given = read_mesh(args.folder), args.csv.replace("{name}", "{node}")

@@ -6,11 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from domkl.cli.options import option, switch
 from domkl.errors import ParameterError
-from domkl.mesh.local.parent import end_with
+from domkl.mesh.config import MESH
+from domkl.mesh.local.parent import end_with, require_linux
+from domkl.mesh.node.memory import leave_out, to_stay
 from domkl.mesh.transports.registry import missing_extra
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from domkl.data.nodes import Form
+    from domkl.mesh.node.node import Node
+    from domkl.mesh.node.publish import Outlet
     from domkl.mesh.node.serve import Options
 
 SUMMARY = "run one learner of a mesh as a process"
@@ -18,12 +24,14 @@ DESCRIPTION = """\
 Run a learner from the folder that domkl mesh init has made, until SIGTERM or Ctrl-C.
 
 It takes samples over HTTP, and from standard input, a CSV file or an MQTT topic; learns them with
-its neighbors; and answers requests for predictions meanwhile. A sample that it has acknowledged is
-on disk, and is learned exactly once. On SIGHUP it reads mesh.toml and its certificates again.
+its neighbors; answers requests for predictions meanwhile, and publishes one after each sample. A
+sample that it has acknowledged is on disk, and is learned exactly once; a prediction is published
+at most once. On SIGHUP it reads mesh.toml and its certificates again.
 
   domkl node mesh/north
   domkl node mesh/north --csv load.csv --rate 10
-  domkl node mesh/north --stdin --until-end < samples.jsonl
+  domkl node mesh/north --stdin --until-end --publish - < samples.jsonl
+  domkl node mesh/north --mqtt mqtt://broker --topic sensors/north --publish domkl/north
 """
 
 
@@ -50,9 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     option(source, "--time", "COLUMN", "of --csv: column of the time, or year,month,day,hour")
     option(source, "--nodes", "COLUMN", "of --csv: column that names the learner of a row")
-    option(source, "--mqtt", "URL", "mqtt://user:password@host:port, or mqtts://")
-    option(source, "--topic", "T", "topic of --mqtt")
+    option(source, "--topic", "T", "topic of --mqtt, as JSON")
     switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
+    out = parser.add_argument_group("predictions out, one after each sample, as JSON")
+    option(out, "--publish", "T", "topic of --mqtt; or - for lines on standard output")
+    option(out, "--webhook", "URL", "POST to http://user:password@host/path, or https://")
+    prefix = "where Home Assistant looks for sensors, for --publish; '' for none"
+    option(out, "--discovery", "PREFIX", prefix, default="homeassistant")
+    broker = "of --topic and --publish: mqtt://user:password@host:port, or mqtts://"
+    option(parser, "--mqtt", "URL", broker)
     log = parser.add_argument_group("log")
     forms, levels = ("text", "json"), ("debug", "info", "warning", "error")
     option(log, "--log-format", None, "form of a line", default="text", choices=forms)
@@ -62,13 +76,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the node."""
+    require_linux()
     if args.parent is not None:
         end_with(args.parent)
     _check(args)
+    leave_out(args.mesh or args.folder / MESH)
     try:
-        from domkl.mesh.node.log import logging_to
-        from domkl.mesh.node.serve import serve
-
+        with to_stay():
+            from domkl.mesh.node.log import logging_to
+            from domkl.mesh.node.serve import serve
         options = _options(args)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
@@ -80,16 +96,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    given = [name for name in ("stdin", "csv", "mqtt") if getattr(args, name)]
+    given = [name for name in ("stdin", "csv", "topic") if getattr(args, name)]
     if len(given) > 1:
-        raise ParameterError(f"samples come from one of --stdin, --csv, --mqtt, got {given}")
+        raise ParameterError(f"samples come from one of --stdin, --csv, --topic, got {given}")
     for name in ("rate", "rows", "time", "nodes"):
         if getattr(args, name) is not None and args.csv is None:
             raise ParameterError(f"--{name} is for --csv")
     if args.rate is not None and not 0 <= args.rate < float("inf"):
         raise ParameterError(f"rate must be >= 0, got {args.rate}")
-    if bool(args.mqtt) != bool(args.topic):
-        raise ParameterError("--mqtt and --topic go together")
+    is_used = args.topic is not None or args.publish not in (None, "-")
+    if (args.mqtt is not None) != is_used:
+        raise ParameterError("--mqtt goes with --topic or --publish TOPIC, and these with it")
     if args.until_end and not (args.stdin or args.csv):
         raise ParameterError("--until-end is for --stdin or --csv")
 
@@ -108,7 +125,8 @@ def _options(args: argparse.Namespace) -> "Options":
         rows=None if args.rows is None else parse_rows(args.rows),
         missing=args.missing,
         form=form_of(args),
-        topic=None if args.mqtt is None else _topic(args.mqtt, args.topic),
+        topic=None if args.topic is None else _topic(args.mqtt, args.topic),
+        outlets=tuple(_outlets(args)),
         until_end=args.until_end,
         accept_loss=args.accept_loss,
     )
@@ -123,9 +141,29 @@ def form_of(args: argparse.Namespace) -> "Form | None":
     return Form(time=tuple(word.strip() for word in args.time.split(",")), nodes=args.nodes)
 
 
+def _outlets(args: argparse.Namespace) -> "Iterator[Callable[[Node], Outlet]]":
+    from functools import partial
+
+    from domkl.mesh.node.publish import Lines, Webhook
+
+    if args.publish == "-":
+        yield lambda node: Lines()
+    elif args.publish is not None:
+        from domkl.mesh.node.mqtt import Broker, Topic, check_topic
+
+        for topic in (args.publish, args.discovery or "none"):
+            check_topic(topic)
+        broker = Broker.parse(args.mqtt)
+        yield partial(Topic, broker=broker, topic=args.publish, discovery=args.discovery)
+    if args.webhook is not None:
+        hook = Webhook(args.webhook)
+        yield lambda node: hook
+
+
 def _topic(url: str, topic: str) -> Any:
     from functools import partial
 
-    from domkl.mesh.node.mqtt import Broker, from_topic
+    from domkl.mesh.node.mqtt import Broker, check_topic, from_topic
 
-    return partial(from_topic, broker=Broker.parse(url), topic=topic)
+    broker = Broker.parse(url)
+    return partial(from_topic, broker=broker, topic=check_topic(topic, is_filter=True))

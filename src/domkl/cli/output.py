@@ -2,9 +2,11 @@
 
 import argparse
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from domkl.errors import ParameterError
@@ -41,6 +43,13 @@ def out_folder(args: argparse.Namespace) -> Path:
     return Path(args.out)
 
 
+def check_installed(extra: str, *packages: str) -> None:
+    """Raise an error that names the extra, before any work is done, if a package is missing."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ParameterError(f"{package} is not installed; pip install 'domkl[{extra}]'")
+
+
 class Outbox:
     """Files that appear under their final names all together, at the end."""
 
@@ -53,6 +62,15 @@ class Outbox:
         """Write the file with this suffix by calling ``write`` with its temporary path."""
         write(self.draft / f"file{suffix}")
         self._suffixes.append(suffix)
+
+    def add_picture(self, write: Callable[[Path], None]) -> None:
+        """Write a PNG file; without the library for it, say so and go on."""
+        try:
+            check_installed("plots", "matplotlib")
+        except ParameterError as error:
+            print(f"no picture: {error}", file=sys.stderr)
+        else:
+            self.add(".png", write)
 
     def publish(self, stem: str) -> list[Path]:
         """Move all files to the next free number, as in stem-001.json; never overwrite any."""

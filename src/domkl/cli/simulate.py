@@ -87,12 +87,13 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that name algorithms and their parameters."""
     learner = parser.add_argument_group("algorithms")
+    *others, last = (name for name, entry in ALGORITHMS.items() if not entry.is_default)
     learner.add_argument(
         "--algorithm",
         metavar="NAME",
         action="append",
         help=f"repeatable; one of {', '.join(ALGORITHMS)}, or module:Name for a class of your own"
-        " (default: all of the named ones but linear-pooled and seasonal-naive)",
+        f" (default: all of the named ones but {', '.join(others)} and {last})",
     )
     learner.add_argument(
         "--loss",
@@ -280,7 +281,7 @@ def run(args: argparse.Namespace) -> int:
             for part in parts
             for record in report.as_records(part.outcomes, setting, part.facts)
         ]
-        box.add(".png", lambda path: report.write_figure(path, parts, title))
+        box.add_picture(lambda path: report.write_figure(path, parts, title))
         box.add(".csv", lambda path: report.write_curves(path, parts))
         box.add(".json", lambda path: report.write_json(path, records))
         args.interrupts.check()

@@ -18,8 +18,8 @@ SUMMARY = "run every combination of data, graphs, algorithms and parameters, on 
 DESCRIPTION = """\
 Run a sweep that a TOML file declares: every combination of its data sets, graphs, algorithms and
 parameters, each with the same number of trials. Prints means over trials, and writes a picture and
-one tidy table with a row for each trial, which pandas and polars can read. docs/sweeps.md describes
-the file.
+one tidy table with a row for each trial, which pandas and polars can read.
+docs/howto/sweeps.md describes the file.
 
 The results of finished units are stored in DIR/units. A sweep that was stopped, for whatever
 reason, continues from there when the same command is run again. The results are the same to the
@@ -68,19 +68,21 @@ def run(args: argparse.Namespace) -> int:
         remove_empty([store.folder, out])
     with outbox(out) as box:
         box.add(f".{args.format}", table.write)
-        box.add(".png", lambda path: write_figure(path, table))
+        box.add_picture(lambda path: write_figure(path, table))
         args.interrupts.check()
         with args.interrupts.held():
-            path, picture = box.publish(plan.name)
+            path, *pictures = box.publish(plan.name)
     n_units = len(plan.units)
     if args.json:
         counts = {"rows": len(table), "units": n_units, "units_before": n_before}
-        found = {"table": str(path), "picture": str(picture), **counts, "cells": table.as_records()}
+        picture = str(pictures[0]) if pictures else None
+        found = {"table": str(path), "picture": picture, **counts, "cells": table.as_records()}
         print(json.dumps(found, allow_nan=False))
     else:
         print(table)
     print(f"wrote {path}: {len(table)} trials", file=sys.stderr)
-    print(f"wrote {picture}", file=sys.stderr)
+    for each in pictures:
+        print(f"wrote {each}", file=sys.stderr)
     return 0
 
 

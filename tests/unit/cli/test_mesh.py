@@ -26,6 +26,7 @@ from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import state_of
 
 SERIES = ["--target", "load:0:100", "--lags", "2"]
+AHEAD = [*SERIES, "--input", "temp:0:30", "--horizon", "1,24"]
 
 
 @pytest.fixture
@@ -76,6 +77,9 @@ def test_init_of_a_table_on_devices(here):
         (["--target", "load:a:b"], 2, "--target must hold numbers, got 'a'"),
         (["--target", "load:9:1", "--lags", "1"], 2, "target: range of load must be finite with"),
         (["--target", "load:0:1"], 2, "inputs must be at least one, got none; or set lags"),
+        ([*AHEAD, "--input", "load:0:1"], 2, "inputs must not have the target 'load' without lag"),
+        ([*AHEAD, "--ahead", "load"], 2, "forecast: ahead must name inputs, temp, got 'load'"),
+        ([*AHEAD, "--horizon", "1,10001"], 2, "horizons must be at most 10000, got 10001"),
         ([*SERIES, "--set", "rho"], 2, "--set must be KEY=VALUE, got 'rho'"),
         ([*SERIES, "--set", "rho=1"], 2, "model.parameters.rho is no key of a mesh"),
         ([*SERIES, "--learners", "0"], 2, "learners must be an integer >= 1, got 0"),

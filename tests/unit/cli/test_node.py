@@ -12,14 +12,23 @@ from domkl.cli.main import main
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--stdin", "--csv", "f"], "one of --stdin, --csv, --mqtt"),
+        (["--stdin", "--csv", "f"], "one of --stdin, --csv, --topic"),
         (["--rate", "1"], "--rate is for --csv"),
         (["--rows", "0::2"], "--rows is for --csv"),
         (["--csv", "f", "--rate", "-1"], "rate must be >= 0"),
         (["--csv", "f", "--rate", "nan"], "rate must be >= 0"),
-        (["--mqtt", "mqtt://h"], "--mqtt and --topic go together"),
-        (["--topic", "t"], "--mqtt and --topic go together"),
+        (["--mqtt", "mqtt://h"], "--mqtt goes with --topic or --publish TOPIC"),
+        (["--topic", "t"], "--mqtt goes with --topic or --publish TOPIC"),
+        (["--publish", "t"], "--mqtt goes with --topic or --publish TOPIC"),
+        (["--mqtt", "mqtt://h", "--publish", "-"], "--mqtt goes with --topic"),
+        (["--mqtt", "mqtt://h", "--publish", "a/+"], "must not have + or #, nor begin with $"),
+        (["--mqtt", "mqtt://h", "--publish", "a", "--discovery", "#"], "must not have + or #"),
+        (
+            ["--webhook", "mqtt://u:secret@h"],
+            "webhook must be http://host/path or https://, got 'h'",
+        ),
         (["--mqtt", "http://h", "--topic", "t"], "mqtt must be mqtt://host:port"),
+        (["--mqtt", "mqtt://h", "--topic", "a/#/b"], "# as the last one, got 'a/#/b'"),
         (["--until-end"], "--until-end is for --stdin or --csv"),
         (["--http", "nowhere"], "address must be host:port"),
     ],
@@ -42,7 +51,7 @@ def test_beyond_loopback_it_does_not_start_without_token(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "options", "extra"),
-    [("fastapi", [], "mesh"), ("aiomqtt", ["--mqtt", "mqtt://h", "--topic", "t"], "mqtt")],
+    [("fastapi", [], "mesh"), ("paho", ["--mqtt", "mqtt://h", "--topic", "t"], "mqtt")],
 )
 def test_a_missing_extra_is_one_clear_line(module, options, extra, tmp_path):
     code = f"import sys; sys.modules[{module!r}] = None; from domkl.cli.main import entry; entry()"

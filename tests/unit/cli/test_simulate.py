@@ -71,6 +71,23 @@ def test_all_algorithms_on_the_shipped_series(here, drawn, capsys):
     assert single["domkl"] == []
 
 
+@pytest.mark.parametrize("package", ["matplotlib", "jinja2"])
+def test_the_report_needs_its_extra_before_anything_is_computed(here, monkeypatch, capsys, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["reproduce", "table-1", "--quick"]) == 2
+    assert f"{package} is not installed; pip install 'domkl[reports]'" in capsys.readouterr().err
+    assert not Path("domkl-out").exists()
+
+
+def test_without_the_extra_plots_there_is_all_but_the_picture(here, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run("--csv", "table.csv", "--target", "price", "--algorithm", "domkl") == 0
+    told = capsys.readouterr()
+    assert "no picture: matplotlib is not installed; pip install 'domkl[plots]'" in told.err
+    assert "domkl" in told.out
+    assert sorted(each.suffix for each in Path("domkl-out").iterdir()) == [".csv", ".json"]
+
+
 def test_json_is_one_object_with_the_contract(here, capsys):
     assert run("--csv", "table.csv", "--target", "price", "--algorithm", "domkl", "--json") == 0
     out = capsys.readouterr().out

@@ -1,1 +1,4 @@
 """What a mesh agrees on, and the folders that say so."""
+
+#: the file that all learners of a mesh share
+MESH = "mesh.toml"

@@ -117,6 +117,12 @@ def expires(path: Path) -> datetime:
     return _load(path)[0].not_valid_after_utc
 
 
+def validity(path: Path) -> tuple[datetime, datetime]:
+    """From when to when the first certificate in a file is valid."""
+    found = _load(path)[0]
+    return found.not_valid_before_utc, found.not_valid_after_utc
+
+
 def common_name(path: Path) -> str:
     """The node that the first certificate in a file names."""
     names = _load(path)[0].subject.get_attributes_for_oid(NameOID.COMMON_NAME)

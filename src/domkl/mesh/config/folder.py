@@ -1,6 +1,7 @@
 """The folder of a mesh: make it, add and remove learners, renew keys.
 
     DIR/mesh.toml                      the mesh file that all learners share
+    DIR/mesh.toml.copied               digest of what was copied to the learners last
     DIR/authority/ca.pem, ca.key       whoever has this key can join; keep it off the devices
     DIR/<learner>/                     for its device: mesh.toml ca.pem node.pem node.key token
     DIR/<learner>/data/                what the node writes
@@ -21,11 +22,13 @@ from pathlib import Path
 
 from domkl import checks
 from domkl.errors import DataError, ParameterError
+from domkl.mesh.config import MESH as MESH
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig, read_config, write_config
+from domkl.mesh.config.spread import note_copied, spread
 from domkl.mesh.config.topology import Edges
 
-MESH, AUTHORITY, REMOVED, ROUTER, TOKEN = "mesh.toml", "authority", "removed", "router", "token"
+AUTHORITY, REMOVED, ROUTER, TOKEN = "authority", "removed", "router", "token"
 RESERVED = (AUTHORITY, REMOVED, ROUTER)
 DAYS = 365
 
@@ -52,6 +55,7 @@ def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
                 _issue(root, ROUTER, config, days)
                 write_config(root / ROUTER / MESH, config)
             write_config(root / MESH, config)
+            note_copied(root)
             root.replace(folder)
     except OSError as error:
         raise ParameterError(
@@ -70,10 +74,16 @@ def read_mesh(folder: Path) -> MeshConfig:
     return read_config(folder / MESH)
 
 
+def apply_mesh(folder: Path) -> tuple[MeshConfig, list[str]]:
+    """Read the mesh file, and copy it to learners if it was edited; return where it was copied."""
+    config = read_mesh(folder)
+    return config, spread(folder, config, list(_hosts(config)))
+
+
 def add_learner(folder: Path, member: Member, edges: Edges, *, days: int = DAYS) -> MeshConfig:
     """Add a learner with its edges; every folder gets the new mesh file."""
     checks.whole("days", days, 1)
-    config = read_mesh(folder)
+    config, _ = apply_mesh(folder)
     _check_free(member.name)
     if member.name in config.names:
         raise ParameterError(f"learner must be a new one, got {member.name!r}, which is there")
@@ -99,7 +109,7 @@ def remove_learner(folder: Path, name: str, edges: Edges = ()) -> tuple[MeshConf
 
     Its folder is kept under DIR/removed, without the key.
     """
-    config = read_mesh(folder)
+    config, _ = apply_mesh(folder)
     config.member(name)
     new = replace(
         config,
@@ -204,6 +214,7 @@ def _agree(folder: Path, old: MeshConfig, new: MeshConfig) -> None:
         for path in (*paths, folder / MESH):
             write_config(path, new)
             done.append(path)
+        note_copied(folder)
     except BaseException:
         for path in done:
             with contextlib.suppress(OSError):

@@ -33,7 +33,7 @@ def _head(config: MeshConfig) -> list[str]:
     return [
         "# All learners of a mesh share this file; every learner's folder holds a copy.",
         "# [target], inputs or lags, and [model] must be equal everywhere: learners that differ",
-        "# in them exchange nothing. After a change, copy the file and send SIGHUP to the nodes.",
+        "# in them exchange nothing. After a change of DIR/mesh.toml:  domkl mesh apply DIR",
         "",
         f"name = {_value(config.name)}",
         f"mode = {_value(config.mode)}  # lockstep: rounds as in the simulation; async: no waiting",

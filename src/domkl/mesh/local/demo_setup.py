@@ -1,6 +1,7 @@
 """What the demonstration of a mesh needs: samples, free ports, a folder, and cables to cut."""
 
 import csv
+import os
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -97,8 +98,13 @@ def _redirect(path: Path, config: MeshConfig, addresses: Mapping[str, Address]) 
     write_config(path, replace(config, members=members))
 
 
-def _free_ports(n: int, after: int = PORTS.start - 1) -> list[int]:
-    """Free ports, below those that the system uses for outgoing connections."""
+def _free_ports(n: int, after: int | None = None) -> list[int]:
+    """Free ports, below those that the system uses for outgoing connections.
+
+    Demonstrations that start at the same time look in different places.
+    """
+    if after is None:
+        after = PORTS.start + os.getpid() * 64 % (len(PORTS) // 2)
     found: list[int] = []
     for port in range(after + 1, PORTS.stop):
         with socket.socket() as probe, suppress(OSError):

@@ -15,12 +15,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from domkl.errors import MeshError
 from domkl.mesh.config.file import MeshConfig
-from domkl.mesh.config.folder import read_mesh
+from domkl.mesh.config.folder import apply_mesh
+from domkl.mesh.config.settings import Member
+from domkl.mesh.config.text import as_text
+from domkl.mesh.transports.base import Address
 
 LOCK, LOG = "up.lock", "node.log"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a dead node is started again
@@ -134,7 +138,7 @@ class Launcher:
     ) -> None:
         self.folder, self.options, self.restart = folder, options, restart
         self._only = None if names is None else tuple(names)
-        self.config = read_mesh(folder)
+        self.config, _ = apply_mesh(folder)
         self.nodes: dict[str, NodeProcess] = self._made(self.config)
         self._lock: IO[str] | None = None
 
@@ -168,16 +172,23 @@ class Launcher:
         return gone
 
     def reload(self) -> None:
-        """Read the mesh file again: stop removed nodes, start new ones, reload the others."""
-        config = read_mesh(self.folder)
-        new, self.config = self._made(config), config
+        """Read the mesh file again: stop removed nodes, start new ones, reload the others.
+
+        What a node does not read again while it runs is edited: then all are started again.
+        """
+        config, _ = apply_mesh(self.folder)
+        before, new, self.config = self.config, self._made(config), config
         gone = [node for name, node in self.nodes.items() if name not in new]
-        _stop(gone, PATIENCE)
+        again = [node for name, node in self.nodes.items() if node.pid is not None and name in new
+                 and _lasting(before, name) != _lasting(config, name)]  # fmt: skip
+        _stop([*gone, *again], PATIENCE)
         for name, node in new.items():
-            if name in self.nodes:
-                self.nodes[name].send(signal.SIGHUP)
-            else:
+            if name not in self.nodes:
                 node.start()
+            elif self.nodes[name] in again:
+                self.nodes[name].start()
+            else:
+                self.nodes[name].send(signal.SIGHUP)
         self.nodes = {name: self.nodes.get(name, node) for name, node in new.items()}
 
     def stop(self, patience: float = PATIENCE) -> None:
@@ -198,6 +209,13 @@ class Launcher:
         if not here:
             raise MeshError(f"no learner's folder is in {self.folder}; there is nothing to start")
         return {name: NodeProcess(name, self.folder / name, self.options(name)) for name in here}
+
+
+def _lasting(config: MeshConfig, name: str) -> tuple[Member, str]:
+    """What a node reads at its start only: all but other learners, edges and the queue."""
+    alike = Member("a", Address("127.0.0.1", 1), Address("127.0.0.1", 2))
+    rest = replace(config, members=(alike,), edges=(), queue=1)
+    return replace(config.member(name), place=None), as_text(rest)
 
 
 def reload_running(folder: Path) -> int | None:

@@ -94,10 +94,10 @@ class Relay:
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            back.close()  # before anything is awaited, where this task may be cancelled
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            back.close()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(CHUNK):

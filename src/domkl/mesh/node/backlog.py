@@ -174,8 +174,12 @@ class Backlog:
         """Note that the protocol has learned its sample of this number."""
         if self.rows is not None:
             self.rows.learned(number)
-        self.position = number + self._lags + self._n_forgotten
+        self.position = self.place(number)
         self.n_outside += self._outside.popleft()
+
+    def place(self, number: int) -> int:
+        """The number in the log of the protocol's sample of this number."""
+        return number + self._lags + self._n_forgotten
 
     def saved(self, state: Parts) -> Saved:
         """The content of a checkpoint, given the protocol's state now."""

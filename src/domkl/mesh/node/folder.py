@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from domkl.errors import DataError, MeshError
+from domkl.mesh.config import MESH as MESH
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig, read_config
 from domkl.mesh.transports.base import Address, Endpoint
 
-MESH, DATA, TOKEN = "mesh.toml", "data", "token"
+DATA, TOKEN = "data", "token"
 
 
 class NodeFolder(NamedTuple):

@@ -38,10 +38,9 @@ from domkl.mesh.node.intake import (
     QueueFullError,
     explained,
 )
-from domkl.mesh.node.moments import words
 from domkl.mesh.node.node import Node, TooFewError
 from domkl.mesh.node.telemetry import registry_of, state_of
-from domkl.mesh.node.ticks import milliseconds
+from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.node.wal import DiskFullError
 from domkl.mesh.node.watch import add_watch
 from domkl.mesh.transports.base import Address, bind
@@ -210,6 +209,7 @@ class Forecasted(BaseModel):
 
     forecasts: list[OneForecast]
     n_queued: int = Field(description="samples that are accepted and not yet in the forecasts")
+    n_outside: int = Field(description="future inputs that were clipped to their range")
 
 
 class Problem(BaseModel):
@@ -328,21 +328,14 @@ async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
 def _forecasted(node: Node, body: Inputs) -> Forecasted:
     if body.x is not None:
         node.format.inputs(body.x)  # which refuses them
-    rows = node.backlog.rows
-    future: dict[int, dict[str, float]] = {}
-    for each in body.future or ():
-        assert rows is not None
-        tick, known = rows.plan.clock.tick(round(milliseconds(each.time))), rows.known
-        if known is not None and tick <= known.tick:
-            raise DataError(
-                f"future must be after {words(rows.plan, known.tick)}, the newest value,"
-                f" got {words(rows.plan, tick)}"
-            )
-        future[tick] = dict(each.x)
+    known = None if node.backlog.rows is None else node.backlog.rows.known
+    assert isinstance(node.format, TickFormat)
+    ahead = node.format.future(body.future or (), None if known is None else known.tick)
     if node.is_blank:
         raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
-    made = [OneForecast(**each._asdict()) for each in node.forecast(future)]
-    return Forecasted(forecasts=made, n_queued=node.backlog.n_waiting)
+    made = [OneForecast(**each._asdict()) for each in node.forecast(ahead.inputs)]
+    n_queued = node.backlog.n_waiting
+    return Forecasted(forecasts=made, n_queued=n_queued, n_outside=ahead.n_outside)
 
 
 def _next_inputs(node: Node) -> Any:

@@ -4,13 +4,15 @@ All sources use it: HTTP, standard input, files, MQTT, and the write-ahead log a
 """
 
 import asyncio
+import math
+import reprlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from domkl.errors import DataError, MeshError
 from domkl.mesh.node.backlog import Backlog
@@ -47,9 +49,9 @@ class Inputs(BaseModel):
 
 
 class Given(BaseModel):
-    """A sample: x and y, or the next value of a series."""
+    """A sample: x and y, the next value of a series, or inputs and target by their own names."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="allow")
 
     x: Values | None = Field(None, description="in the order of mesh.toml, or by name")
     y: Number | None = Field(None, description="the label, in its own units; null if missing")
@@ -60,6 +62,46 @@ class Given(BaseModel):
     id: str | None = Field(
         None, pattern=ID, description="the client's: a sample that is sent again is learned once"
     )
+
+    @model_validator(mode="after")
+    def _is_flat_or_not(self) -> Self:
+        """Refuse other names beside x: they are inputs and target of a flat sample, or wrong."""
+        if self.model_extra and self.x is not None:
+            name = reprlib.repr(next(iter(self.model_extra)))
+            raise DataError(f"a sample with x has no place for {name}")
+        return self
+
+    def named(self, inputs: "Sequence[Range]", target: "Range", may_lack: bool) -> "Given":
+        """The same sample with x and y, if it has inputs and target by their own names.
+
+        Sensors send more than a mesh asks for, so other names are ignored. Where nothing may lack,
+        the target must be there, if only as null.
+        """
+        if not self.model_extra:
+            return self
+        said = self.model_dump(include={"y", "value"}, exclude_unset=True) | self.model_extra
+        names = [each.name for each in (*inputs, target)]
+        if target.name not in said and not (may_lack and any(name in said for name in names)):
+            what = "must name inputs or target" if may_lack else f"lacks {target.name!r}"
+            raise DataError(
+                f"sample {what}, got {reprlib.repr(list(said))}; it has x and y, or"
+                f" {', '.join(names[:20])} by name"
+            )
+        x = {name: _number_of(name, said[name]) for name in names[:-1] if name in said}
+        y = _number_of(target.name, said.get(target.name))
+        return Given.model_validate({"x": x, "y": y, "time": self.time, "id": self.id})
+
+
+def _number_of(name: str, value: Any) -> float | None:
+    """A number of a sensor's payload, or None."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    try:
+        found = float(value) if is_number else math.nan
+    except OverflowError:  # a whole number of hundreds of digits
+        found = math.inf
+    if value is not None and not math.isfinite(found):
+        raise DataError(f"{name} must be a finite number or null, got {reprlib.repr(value)}")
+    return None if value is None else found
 
 
 #: a list of samples, all accepted or none
@@ -149,6 +191,9 @@ class SampleFormat:
         """The same format for samples that were accepted, whatever their values."""
         return SampleFormat(replace(self.model, outside="clip"), self.lags)
 
+    def resume(self, tick: int) -> None:
+        """Go on from a checkpoint; samples have no times here."""
+
     def can_follow(self, items: Sequence[Prepared]) -> bool:
         """Whether new samples can come next; their order says nothing here."""
         return True
@@ -175,10 +220,13 @@ class SampleFormat:
     def _values(self, given: Given) -> Floats:
         if given.time is not None:
             raise DataError("time is for a mesh that forecasts; this one has no [forecast]")
+        is_flat, inputs = bool(given.model_extra), () if self.lags else self.model.inputs
+        given = given.named(inputs, self.model.target, may_lack=False)
         if self.lags:
-            if given.value is None or given.x is not None or given.y is not None:
+            value = given.y if is_flat else given.value
+            if value is None or (not is_flat and (given.x is not None or given.y is not None)):
                 raise DataError("sample of a series must have value, and neither x nor y")
-            return np.array([given.value])
+            return np.array([value])
         if given.value is not None or given.x is None or "y" not in given.model_fields_set:
             raise DataError("sample must have x and y, and no value: the mesh has no lags")
         y = np.nan if given.y is None else given.y  # null: there is no label
@@ -206,6 +254,9 @@ class Format(Protocol):
     def clipping(self) -> "Format":
         """The same format for samples that were accepted, whatever their values."""
 
+    def resume(self, tick: int) -> None:
+        """Go on from a checkpoint: this is the tick of its newest sample."""
+
     def can_follow(self, items: Sequence[Prepared]) -> bool:
         """Whether new samples can come next."""
 
@@ -224,7 +275,8 @@ def ordered(x: Values, ranges: Sequence[Range], may_lack: bool = False) -> Float
         wrong += [] if may_lack else [name for name in names if name not in x]
         if wrong:
             what = "lacks" if wrong[0] in names else "has no place for"
-            raise DataError(f"sample {what} {wrong[0]!r}; inputs are {', '.join(names) or 'none'}")
+            shown = reprlib.repr(wrong[0])
+            raise DataError(f"sample {what} {shown}; inputs are {', '.join(names) or 'none'}")
         x = [x.get(name) for name in names]
     if len(x) != len(ranges):
         raise DataError(f"sample must have {len(ranges)} inputs, got {len(x)}")
@@ -326,7 +378,9 @@ class Intake:
     def _resume(self) -> None:
         """Append what the log has after the checkpoint."""
         # What was accepted is learned, even if the mesh file refuses such values by now.
-        clipped = self.format.clipping()
+        clipped, rows = self.format.clipping(), self._backlog.rows
+        if rows is not None and rows.known is not None:
+            self.format.resume(rows.known.tick)
         for number, values in self._log.after(self._backlog.position):
             item = clipped.prepared(Entry(values))
             self.format.settle([item])

@@ -199,5 +199,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _quoted(value: Any) -> str:
+    """A value as one word of a line: nothing that a stranger sent moves a terminal's cursor."""
     text = str(value)
-    return json.dumps(text) if not text or any(c.isspace() or c in '"=' for c in text) else text
+    is_plain = text.isprintable() and not any(c.isspace() or c in '"=' for c in text)
+    return text if text and is_plain else json.dumps(text)

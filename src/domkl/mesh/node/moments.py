@@ -61,6 +61,8 @@ class TickRows:
         """Take the next sample: its time and values; give what each horizon is told."""
         self._before.append((number, self._arrays()))
         tick, maker, plan = self.plan.clock.tick(int(values[0])), self._maker, self.plan
+        if self.known is None:
+            maker.tick = min(tick, maker.tick)  # the first sample may be of before 1970
         if tick < maker.tick:
             raise DataError(f"time must ascend, got {words(plan, tick)} after later ones")
         self._forget(maker.tick, tick)

@@ -26,12 +26,14 @@ import numpy as np
 from domkl.errors import DataError, DomklError, MeshError
 from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.history.recorder import Gauges, Recorder
+from domkl.mesh.node import memory
 from domkl.mesh.node.backlog import Backlog
 from domkl.mesh.node.checkpoint import Saver, next_epoch
 from domkl.mesh.node.folder import NodeFolder
 from domkl.mesh.node.intake import Format, Intake, SampleFormat
 from domkl.mesh.node.log import CertificateWatch, Throttle, event
 from domkl.mesh.node.moments import TickRows, words
+from domkl.mesh.node.outgoing import Outgoing
 from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model
@@ -47,8 +49,9 @@ SAVE_PAUSE = 5.0  # seconds between two checkpoints, at least: at high rates the
 SAVE_BYTES = 512  # bytes of checkpoints per sample, at most: flash memory wears out
 FIRST_SAVE = 1.0  # seconds after the start until the first checkpoint, if a sample was learned
 MAX_REASONS = 50  # refusals are counted by reason, for so many different reasons
-EDGE_NEWS = ("up", "down", "left")  # kinds of alarms that the history notes each time
-GOOD_NEWS = ("up", "left")  # kinds of alarms of the protocol that need no one's attention
+LINK_UP, LINK_LOST = "link up", "link lost"  # to a broker or a webhook
+EDGE_NEWS = ("up", "down", "left", LINK_UP, LINK_LOST)  # the history notes these each time
+GOOD_NEWS = ("up", "left", LINK_UP)  # kinds of alarms that need no one's attention
 
 
 class Node:
@@ -72,6 +75,12 @@ class Node:
         One, or one for each horizon; none until `start` has compiled what they need.
     refused : Counter
         Strangers and bad certificates that the transport has refused, by reason.
+    links : dict
+        Whether each broker and webhook that the node uses is there.
+    outgoing : Outgoing
+        Tells its listeners of each prediction.
+    published : dict
+        By link, predictions by what became of them.
     """
 
     def __init__(
@@ -97,6 +106,9 @@ class Node:
         self._n_learned = 0  # samples that all protocols have learned
         self.certificate = CertificateWatch(folder.certificate)
         self.refused: Counter[str] = Counter()
+        self.links: dict[str, bool] = {}
+        self.outgoing = Outgoing(folder.name, self.models, self.backlog, self.predict)
+        self.published: dict[str, Counter[str]] = {}
         n_kernels = self.format.model.features.n_kernels
         self.recorder = Recorder(
             folder.data,
@@ -148,6 +160,7 @@ class Node:
         await asyncio.to_thread(warm_up, self.models[-1])
         gc.collect()
         gc.freeze()  # the compiler's objects stay; to scan them again costs milliseconds
+        memory.release()
         epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)
         snapshots = split(backlog.state, len(self.models))
         self.protocols = tuple(
@@ -214,11 +227,8 @@ class Node:
     def predict(self, x: Floats) -> tuple[float, float | None]:
         """Predict for scaled inputs; the label and its deviation or None, in the target's units."""
         assert self.protocol is not None
-        model = self.format.model
-        deviation = self.protocol.deviation(x)
-        width = model.target.high - model.target.low
-        y_hat = model.target_of(self.protocol.predict(x))
-        return y_hat, None if deviation is None else deviation * width
+        protocol = self.protocol
+        return self.format.model.in_units(protocol.predict(x), protocol.deviation(x))
 
     def forecast(self, future: Mapping[int, Mapping[str, float]]) -> list["Forecast"]:
         """Forecast from the newest values, for all horizons, in the target's units.
@@ -229,18 +239,15 @@ class Node:
         known = None if rows is None else rows.known
         if rows is None or known is None:
             raise TooFewError("there is no value yet to forecast from: learn first")
-        target, made = self.format.model.target, []
+        made = []
         for protocol in self.protocols:
             h = protocol.model.horizon
             x = rows.row(h, future.get(known.tick + h, {}))
             if np.isnan(x).any():
                 lost = [name for name, v in zip(rows.plan.names, x, strict=True) if np.isnan(v)]
                 raise TooFewError(f"{lost[0]} is not known: there are not enough values yet")
-            y_hat, deviation = protocol.predict(x), protocol.deviation(x)
-            width = target.high - target.low
-            spread = None if deviation is None else deviation * width
-            time_of = words(rows.plan, known.tick + h)
-            made.append(Forecast(h, time_of, protocol.model.target_of(y_hat), spread))
+            found = protocol.model.in_units(protocol.predict(x), protocol.deviation(x))
+            made.append(Forecast(h, words(rows.plan, known.tick + h), *found))
         return made
 
     async def reload(self) -> None:
@@ -250,7 +257,9 @@ class Node:
             models = zip(folder.config.models(), self.models, strict=False)
             difference = "".join(theirs.difference(ours.parts) for theirs, ours in models)
             if difference or folder.name != self.folder.name:
-                raise DataError(f"the model of a running mesh cannot change; {difference}")
+                raise DataError(
+                    f"the model of a running mesh cannot change; {difference}; restart all nodes"
+                )
             if self.transport is not None:
                 reloaded = self.transport.reload()
                 if reloaded is not None:
@@ -266,6 +275,12 @@ class Node:
         except Exception as error:  # each transport has errors of its own
             event("reload refused", logging.ERROR, text=str(error))
             self.recorder.note("reload refused", "", str(error))
+
+    def note_link(self, name: str, is_up: bool, text: str) -> None:
+        """Note whether a broker or a webhook is there; it is an alarm when it was lost."""
+        if self.links.get(name) is not is_up:
+            self.links[name] = is_up
+            self._alarm(LINK_UP if is_up else LINK_LOST, "", f"{name}: {text}")
 
     def seconds_since(self, moment: float) -> float:
         """Seconds since a time of the clock that the protocol is given."""
@@ -357,7 +372,7 @@ class Node:
         elif self._is_hungry():
             end = time.perf_counter() + SLICE
             while self._can_feed() and time.perf_counter() < end:
-                self._feed(self.backlog.next())
+                self._feed()
             if self._is_hungry():
                 self._wake()
 
@@ -373,8 +388,13 @@ class Node:
     def _n_queued(self) -> int:
         return max((each.n_queued for each in self.protocols), default=0)
 
-    def _feed(self, told: Sequence[events.Event]) -> None:
+    def _feed(self) -> None:
         """Give each protocol its part of the next sample, unless its checkpoint has it."""
+        try:
+            told = self.backlog.next()
+        except DataError as error:  # not of these samples: to go on would lose one in silence
+            self._fail(error)
+            return
         for channel, (protocol, each) in enumerate(zip(self.protocols, told, strict=True)):
             is_new = not isinstance(each, events.Moment) or each.number > protocol.learned
             if is_new:
@@ -406,9 +426,14 @@ class Node:
                     tag = bytes([channel]) if len(self.protocols) > 1 else b""
                     self.transport.send(effect.peer, tag + effect.data)
             elif isinstance(effect, events.Predicted):
+                if self.outgoing.listeners:
+                    self.outgoing.predicted(effect)
                 self._note_learned()
                 if np.isfinite(effect.y) and np.isfinite(effect.y_hat):
                     self._predicted.append(effect)
+            elif isinstance(effect, events.Forecasted):
+                if self.outgoing.listeners:
+                    self.outgoing.forecasted(effect)
             elif isinstance(effect, events.Checkpoint):
                 self._is_save_due = True
                 self._save()
@@ -446,7 +471,8 @@ class Node:
             self.recorder.note(kind, peer, text)
         if held is not None:
             is_good = kind in GOOD_NEWS
-            what, level = ("neighbor", logging.INFO) if is_good else ("alarm", logging.WARNING)
+            news = "link" if kind == LINK_UP else "neighbor"
+            what, level = (news, logging.INFO) if is_good else ("alarm", logging.WARNING)
             event(what, level, kind=kind, peer=peer, text=text, held_back=held)
 
     def _fail(self, error: Exception) -> None:
@@ -519,7 +545,6 @@ def warm_up(model: Model) -> None:
     rounds: list[tuple[float, events.Event]] = [
         (0.0, both[0]),
         (0.1, both[1]),
-        (3.0, events.Tick()),  # late enough for a step without a sample
     ]
     under_way: deque[tuple[str, events.Event]] = deque()
     under_way += [("a", events.PeerUp("b")), ("b", events.PeerUp("a"))]
@@ -532,3 +557,4 @@ def warm_up(model: Model) -> None:
                     under_way.append((effect.peer, events.Received(name, effect.data)))
     pair["a"].predict(x)
     pair["a"].deviation(x)
+    pair["a"].learner.idle_step()

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from domkl.mesh.node.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
+from domkl.mesh.node.publish import Outlet, Publisher
 from domkl.mesh.node.sources import Replay, from_lines, until_learned
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
@@ -38,6 +39,8 @@ class Options:
         Of a node that forecasts: where the file has its times and nodes.
     topic : callable, optional
         Takes samples from another source until it is cancelled.
+    outlets : tuple of callables
+        Where predictions are published; each makes an `Outlet` for the node.
     until_end : bool
         Stop when all samples of standard input or of the file are learned.
     accept_loss : bool
@@ -53,6 +56,7 @@ class Options:
     missing: str = "error"
     form: Form | None = None
     topic: Callable[[Node], Awaitable[None]] | None = None
+    outlets: tuple[Callable[[Node], Outlet], ...] = ()
     until_end: bool = False
     accept_loss: bool = False
 
@@ -98,19 +102,30 @@ async def _run(node: Node, server: HttpServer, options: Options) -> None:
     await server.start(create_app(node, rules))
     event("http", address=str(server.address))
     with _signals(node, server):
+        publishers = [Publisher(node, make(node)) for make in options.outlets]
         await node.start()
-        source = asyncio.create_task(_feed(node, options, replay))
-        source.add_done_callback(lambda task: node.stop() if _has_failed(task) else None)
+        feed = _feed(node, options, replay, publishers)
+        tasks = [asyncio.create_task(each) for each in (feed, *(p.run() for p in publishers))]
+        for each in tasks:
+            each.add_done_callback(lambda task: node.stop() if _has_failed(task) else None)
         try:
             await node.wait()
         finally:
-            source.cancel()
-            found = await asyncio.gather(source, return_exceptions=True)
-        if isinstance(found[0], Exception):
-            raise found[0]
+            tasks[0].cancel()
+            await asyncio.gather(*(each.drain() for each in publishers))
+            for each in tasks:
+                each.cancel()
+            found = await asyncio.gather(*tasks, return_exceptions=True)
+            for publisher in publishers:
+                publisher.close()
+        for failure in found:
+            if isinstance(failure, Exception):
+                raise failure
 
 
-async def _feed(node: Node, options: Options, replay: Replay | None) -> None:
+async def _feed(
+    node: Node, options: Options, replay: Replay | None, publishers: Sequence[Publisher]
+) -> None:
     if replay is not None:
         await replay.run(node, options.rate)
     elif options.lines:
@@ -122,6 +137,7 @@ async def _feed(node: Node, options: Options, replay: Replay | None) -> None:
     event("end of input")
     if options.until_end:
         await until_learned(node)
+        await asyncio.gather(*(each.drain(is_patient=True) for each in publishers))
         node.stop()
 
 

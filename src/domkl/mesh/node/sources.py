@@ -149,6 +149,8 @@ class Replay:
         self._format = sample_format
         self.key = hashlib.sha256(f"{names} {rows} {values[0].tolist()}".encode()).hexdigest()[:16]
         event("replay", file=str(path), rows=len(self.values), dropped=n_dropped)
+        if isinstance(sample_format, TickFormat):
+            _warn_if_short(path, sample_format, self.values)
 
     async def run(self, node: Node, rate: float) -> None:
         """Continue after the last accepted row; ``rate`` rows a second, or 0 for no pause."""
@@ -199,6 +201,19 @@ def _clocked(
     times = np.array([table.clock.time(t) for t in range(len(values))], dtype=np.float64)
     rows = np.column_stack([times, values])[is_known]
     return rows, int((~is_known).sum())
+
+
+def _warn_if_short(path: Path, sample_format: TickFormat, values: Floats) -> None:
+    """Tell of horizons beyond the file; no error, because other values may follow."""
+    first, last = (sample_format.tick_of(values[row]) for row in (0, -1))
+    n_steps, longest = last - first + 1, max(sample_format.plan.horizons)
+    if n_steps <= longest:
+        event(
+            "short file",
+            logging.WARNING,
+            text=f"horizon must be below the {n_steps} steps of {path} to be scored, got {longest};"
+            " forecasts are made, and scored when later values come",
+        )
 
 
 def parse_rows(text: str) -> slice:

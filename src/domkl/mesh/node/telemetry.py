@@ -44,6 +44,8 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
         "n_lost": backlog.n_lost,
         "rejected": dict(node.intake.rejected),
         "strangers": dict(node.refused),
+        "links": dict(node.links),
+        "published": {name: dict(counts) for name, counts in node.published.items()},
         "checkpoint": node.saver.position,
         "journal_bytes": backlog.log.size,
         "expires": node.certificate.expires and node.certificate.expires.isoformat(),
@@ -159,6 +161,7 @@ class _NodeCollector(Collector):
         yield _gauge("journal_bytes", "Write-ahead log on disk.", state["journal_bytes"])
         yield _by("strangers_refused", "Connections refused.", ["reason"],
                   [((reason,), n) for reason, n in state["strangers"].items()])  # fmt: skip
+        yield from _of_links(node)
         if node.certificate.expires is not None:
             yield _gauge("certificate_expires_timestamp_seconds", "When it expires, since 1970.",
                          node.certificate.expires.timestamp())  # fmt: skip
@@ -167,6 +170,18 @@ class _NodeCollector(Collector):
             yield from _of_measures(state)
             yield from _of_horizons(state.get("horizons", {}))
             yield from _of_edges(state["neighbors"])
+
+
+def _of_links(node: Node) -> Iterator[Metric]:
+    made = GaugeMetricFamily(
+        "domkl_link_up", "0 while a broker or webhook is lost.", labels=["link"]
+    )
+    for name, is_up in node.links.items():
+        made.add_metric([name], int(is_up))
+    yield made
+    rows = [((name, outcome), n) for name, counts in node.published.items()
+            for outcome, n in counts.items()]  # fmt: skip
+    yield _by("predictions", "Predictions that left the node.", ["link", "outcome"], rows)
 
 
 def _of_measures(state: dict[str, Any]) -> Iterator[Metric]:

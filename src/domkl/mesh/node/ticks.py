@@ -5,20 +5,36 @@ ascend: a sample of a tick that has passed is refused.
 """
 
 import datetime
+import reprlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from domkl.errors import DataError
 from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.node.intake import Given, OrderError, Prepared, Scaled, Values, ordered
+from domkl.mesh.node.intake import Future, Given, OrderError, Prepared, Scaled, Values, ordered
 from domkl.mesh.node.moments import words
 from domkl.mesh.node.wal import Entry
 from domkl.mesh.protocol.model import Model, Range
 from domkl.typing import Floats
+
+#: of times, the first and the one after the last: a wrong unit or a broken clock must not become
+#: the newest time, after which all others have passed
+YEARS = (1000, 9000)
+_FIRST, _END = (
+    datetime.datetime(year, 1, 1, tzinfo=datetime.UTC).timestamp() * 1000 for year in YEARS
+)
+
+
+class Ahead(NamedTuple):
+    """Inputs that are known ahead, by the tick that they are of, and how many were clipped."""
+
+    inputs: dict[int, dict[str, float]]
+    n_outside: int
 
 
 class TickFormat:
@@ -56,6 +72,7 @@ class TickFormat:
 
     def sample(self, given: Given) -> Prepared:
         """Check a client's sample."""
+        given = given.named(self._inputs, self.model.target, may_lack=True)
         if given.y is not None and given.value is not None:
             raise DataError("sample must have y or value, got both")
         label = given.value if given.y is None else given.y
@@ -67,18 +84,47 @@ class TickFormat:
 
     def prepared(self, entry: Entry) -> Prepared:
         """Clip values to their ranges; DataError if the model refuses those outside."""
-        values = entry.values[1:]
-        low, high = (np.array([getattr(r, end) for r in self._ranges]) for end in ("low", "high"))
+        inside, n_outside = self._clipped(entry.values[1:], self._ranges)
+        return Prepared(entry, np.concatenate([entry.values[:1], inside]), n_outside)
+
+    def future(self, given: Sequence[Future], newest: int | None) -> "Ahead":
+        """Check inputs that are known ahead, given the newest tick to forecast from.
+
+        Those of steps that no horizon asks for are checked too, and of no use.
+        """
+        found: dict[int, dict[str, float]] = {}
+        n_outside = 0
+        for each in given:
+            tick = self.plan.clock.tick(round(milliseconds(each.time)))
+            if newest is not None and tick <= newest:
+                raise DataError(
+                    f"future must be after {words(self.plan, newest)}, the newest value,"
+                    f" got {words(self.plan, tick)}"
+                )
+            if tick in found:
+                raise DataError(
+                    f"future must have each step of {self.forecasting.step} once,"
+                    f" got {words(self.plan, tick)} twice"
+                )
+            self.plan.check_ahead(each.x)
+            ranges = [r for r in self._inputs if r.name in each.x]
+            inside, n = self._clipped(np.array([each.x[r.name] for r in ranges]), ranges)
+            found[tick] = {r.name: float(v) for r, v in zip(ranges, inside, strict=True)}
+            n_outside += n
+        return Ahead(found, n_outside)
+
+    def _clipped(self, values: Floats, ranges: Sequence[Range]) -> Scaled:
+        """Values in their units, clipped; NaN stays. DataError if the model refuses."""
+        low, high = (np.array([getattr(r, end) for r in ranges]) for end in ("low", "high"))
         inside = np.minimum(np.maximum(values, low), high)
         is_outside = (inside != values) & ~np.isnan(values)
         if is_outside.any() and self.model.outside == "refuse":
             k = int(np.argmax(is_outside))
-            wrong = self._ranges[k]
+            wrong = ranges[k]
             raise DataError(
                 f"{wrong.name} must be in {wrong.low!r} .. {wrong.high!r}, got {float(values[k])!r}"
             )
-        made = np.concatenate([entry.values[:1], inside])
-        return Prepared(entry, made, int(np.count_nonzero(is_outside)))
+        return Scaled(inside, int(np.count_nonzero(is_outside)))
 
     def inputs(self, x: Values) -> Scaled:
         """Refuse inputs to predict for: this node knows them."""
@@ -88,6 +134,10 @@ class TickFormat:
         """The same format for samples that were accepted, whatever their values."""
         made = replace(self.model, outside="clip")
         return TickFormat(made, self.forecasting, self._inputs, self.clock)
+
+    def resume(self, tick: int) -> None:
+        """Go on from a checkpoint: this is the tick of its newest sample."""
+        self._newest = self._accepted = tick
 
     def can_follow(self, items: Sequence[Prepared]) -> bool:
         """Whether new samples can come next: their ticks ascend."""
@@ -112,8 +162,9 @@ class TickFormat:
     def settle(self, items: Sequence[Prepared]) -> None:
         """Take note that samples are on disk; none: that those taken note of could not be."""
         if items:
+            before = self._newest
             self._accepted = self.tick_of(items[-1].scaled)
-            self._newest = max(self._accepted, self._newest or self._accepted)
+            self._newest = max(self._accepted, self._accepted if before is None else before)
         else:
             self._newest = self._accepted
 
@@ -130,16 +181,20 @@ def milliseconds(given: str | float) -> float:
     >>> milliseconds("1970-01-02T00:00"), milliseconds("1970-01-02T01:00+01:00"), milliseconds(60)
     (86400000.0, 86400000.0, 60000.0)
     """
-    if not isinstance(given, str):
+    if isinstance(given, str):
+        try:
+            when = datetime.datetime.fromisoformat(given)
+        except ValueError:
+            raise DataError(
+                "time must be ISO 8601, such as 2026-11-17T05:00, or seconds since 1970,"
+                f" got {reprlib.repr(given)}"
+            ) from None
+        found = when.replace(tzinfo=when.tzinfo or datetime.UTC).timestamp() * 1000
+    else:
         found = float(given) * 1000
-        if not abs(found) < 2**52:
-            raise DataError(f"time must be seconds since 1970, got {given!r}")
-        return found
-    try:
-        when = datetime.datetime.fromisoformat(given)
-    except ValueError:
+    if not _FIRST <= found < _END:
         raise DataError(
-            f"time must be ISO 8601, such as 2026-11-17T05:00, or seconds since 1970, got {given!r}"
-        ) from None
-    zone = when.tzinfo or datetime.UTC
-    return when.replace(tzinfo=zone).timestamp() * 1000
+            f"time must be in the years {YEARS[0]} to {YEARS[1] - 1}, got {given!r};"
+            " a number is seconds since 1970, not milliseconds"
+        )
+    return found

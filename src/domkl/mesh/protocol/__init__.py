@@ -14,12 +14,13 @@ between steps
     It waits for a `Sample`. If a neighbor has made an offer and no sample comes for
     `Timing.idle_after`, the learner makes a step without a sample, so that it follows the others.
     In lockstep mode the first step waits until all edges are open, at most `Timing.start_timeout`.
-waiting (`Protocol.is_waiting`, in lockstep mode only)
+waiting (`Protocol.is_waiting`)
     It has made its offers and waits until each neighbor's counterpart has come, at most
     `Timing.round_timeout`. Then it merges. Samples that come meanwhile are queued.
 
-In async mode a step merges at once, with whatever was heard. Exchanges then complete later, and
-their effect on the duals of ADMM is added when they do.
+In async mode the learner waits in the same way, but a sample that comes meanwhile ends the step
+with whatever was heard, and so does a neighbor that waits for another step. Exchanges that are not
+complete then are completed later, and their effect on the duals of ADMM is added when they are.
 
 Edges
 -----
@@ -57,6 +58,7 @@ effect                       the driver must
 ============================ =====================================================================
 Send(peer, data)             give the frame to the transport, which may lose it
 Predicted(number, y_hat)     report or store the prediction, if it wants to
+Forecasted(number, ...)      report the forecast, if it wants to; only where the model has a horizon
 Checkpoint(number)           save `Protocol.snapshot` now, or skip this one
 Alarm(kind, peer, text)      tell the operator
 ============================ =====================================================================
@@ -170,6 +172,7 @@ A learner that stops for good says goodbye, and its driver sends the frames of t
 >>> deliver(9.0)
 9 s, b: a left
 
-Where to read on: docs/mesh-protocol.md has the frames byte by byte and what is promised under which
-faults; mesh/testing runs this loop under random faults; mesh/node/node.py is the driver of a node.
+Where to read on: docs/explanation/mesh-protocol.md has the frames byte by byte and what is
+promised under which faults; mesh/testing runs this loop under random faults; mesh/node/node.py is
+the driver of a node.
 """

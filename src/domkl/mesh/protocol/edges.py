@@ -32,6 +32,7 @@ from domkl.mesh.protocol.learner import EdgeMeasures, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import (
     HASTE,
+    IDLE,
     OPEN,
     Fields,
     Frame,
@@ -47,6 +48,8 @@ from domkl.mesh.protocol.wire import (
 
 #: own epoch numbers of one incarnation: number = incarnation * COUNTS + count
 COUNTS = 1 << 20
+#: relative change of a message that is no news to a neighbor
+SAME = 1e-4
 #: different alarm texts about one neighbor; further refused frames are counted only
 MAX_TOLD = 20
 
@@ -96,15 +99,19 @@ class Edge:
     def _begin_epoch(self) -> None:
         self.n_done = 0  # completed exchanges of this epoch
         self.own_offer: Offer | None = None  # our offer n_done + 1, while it is not complete
-        self.own_step = 0  # the learner's step in which own_offer was made
+        self.last_own: Offer | None = None  # our last offer, complete or not
+        self.own_step = 0  # the learner's step in which our last offer was made
         self.peer_offer: Offer | None = None  # the neighbor's offer n_done + 1, likewise
+        self.early: Offer | None = None  # the neighbor's offer n_done + 2, if it has come first
         self.haste = 0  # hops left over which the neighbor wants our next offer at once
+        self.told_haste = 0  # hops left that the neighbor was told, with our offer or since
         self.newest: Offer | None = None  # the last offer that was heard
-        self.last_pair: Pair | None = None  # the last completed exchange
         self.fresh: Pair | None = None  # completed in the step under way, and not merged yet
+        self.late: Fields = {}  # gaps of an exchange completed since the last merge, else
         self.is_lagging = False  # made a lockstep round time out; is not waited for now
         self.sent: dict[int, bytes] = {}  # frames of our last two offers, by number
-        self.contribution: Fields = {}  # sum of the gaps added to the state, in float64
+        self.contribution: Fields = {}  # sum of the gaps of this epoch, in float64
+        self.is_in_force = True  # whether the contribution is in the state now
 
     @property
     def is_due(self) -> bool:
@@ -124,10 +131,21 @@ class Edge:
     def offer(self, own: Offer, frame: bytes, step: int) -> Pair | None:
         """Make the next own offer; return the pair if this completes the exchange."""
         assert self.is_due
-        self.own_offer, self.own_step = own, step
+        self.own_offer = self.last_own = own
+        self.own_step = step
         number = self.n_done + 1
         self.sent = {n: f for n, f in self.sent.items() if n == number - 1} | {number: frame}
         return self._complete()
+
+    def is_news(self, own: Offer) -> bool:
+        """Whether a message is not what was offered last, within `SAME` of its size."""
+        if self.last_own is None:
+            return True
+        before = self.last_own.fields
+        return any(
+            np.abs(values - before[f]).max(initial=0.0) > SAME * np.abs(values).max(initial=0.0)
+            for f, values in own.fields.items()
+        )
 
     def hear(self, number: int, offer: Offer) -> tuple[str, Pair | None]:
         """Take an offer of this epoch.
@@ -137,7 +155,8 @@ class Edge:
         if number <= self.n_done or (number == self.n_done + 1 and self.peer_offer is not None):
             return "replayed", None
         if number == self.n_done + 2 and self.own_offer is not None:
-            return "early", None  # the offer before it was lost, and will be asked for
+            self.early = offer  # the one before it was lost, and will be asked for
+            return "early", None
         if number != self.n_done + 1:
             return "future", None
         self.peer_offer = self.newest = offer
@@ -147,9 +166,10 @@ class Edge:
     def _complete(self) -> Pair | None:
         if self.own_offer is None or self.peer_offer is None:
             return None
-        pair = self.last_pair = Pair(self.own_offer, self.peer_offer)
-        self.own_offer = self.peer_offer = None
-        self.haste = 0
+        pair = Pair(self.own_offer, self.peer_offer)
+        self.own_offer, self.peer_offer, self.early = None, self.early, None
+        self.newest = self.peer_offer or self.newest
+        self.haste = 0 if self.peer_offer is None else self.peer_offer.haste
         self.n_done += 1
         self.measures.n_exchanged += 1
         self.is_lagging = False
@@ -159,18 +179,15 @@ class Edge:
         """Return what the step under way merges from this neighbor; None before its first offer.
 
         That is the neighbor's offer of this exchange if it has come. Otherwise it is the newest one
-        heard, with the fields in ``own`` changed so that their midpoint with our new message is the
-        midpoint of the last completed pair. The ADMM step (11) pulls θ to the midpoint of both
-        messages. With a *newer* own message and an old one of the neighbor, step after step, both
-        ends would move all the way to where the other one was, and with the duals beyond it: this
-        diverges.
+        heard, with the fields in ``own`` changed to our new message, plus the gaps of an exchange
+        that was completed since the last merge. So each exchange pulls once, whenever it completes,
+        and between exchanges nothing does: the learner keeps what its samples teach it.
         """
         if self.fresh is not None:
             return self.fresh.theirs
-        if self.last_pair is None or self.newest is None:
-            return self.newest
-        mine, theirs = self.last_pair.own.fields, self.last_pair.theirs.fields
-        held = {f: mine[f] + theirs[f] - values for f, values in own.items()}
+        if self.newest is None:
+            return None
+        held = {f: values + self.late[f] if self.late else values for f, values in own.items()}
         return self.newest._replace(fields=self.newest.fields | held)
 
     def contribute(self, gaps: Fields) -> None:
@@ -188,8 +205,8 @@ class Edge:
         self.measures.n_epochs += 1
 
     def close(self, *, own: int | None = None, peer: int | None = None) -> Fields:
-        """End the epoch because one end has a new number; return what was contributed in it."""
-        contribution = self.contribution
+        """End the epoch because one end has a new number; return what it has in the state."""
+        contribution = self.contribution if self.is_in_force else {}
         self.own_number = self.own_number if own is None else own
         self.peer_number = self.peer_number if peer is None else peer
         self.is_open = self.measures.is_open = False
@@ -205,9 +222,9 @@ class Completed(NamedTuple):
 
 
 class Closed(NamedTuple):
-    """An open edge was closed: subtract its contribution from the state."""
+    """An open edge was closed: subtract from the state what it has in force there."""
 
-    contribution: Fields
+    in_force: Fields
 
 
 class Rewired(NamedTuple):
@@ -307,7 +324,11 @@ class Edges:
             self._alarm("refused", peer, f"frame of {peer} refused: {error}")
 
     def offer(self, message: Any, flags: int, step: int, now: float) -> None:
-        """Send the message of a step on every open edge where an offer is due."""
+        """Send the message of a step on every open edge where an offer is due.
+
+        A step without a sample answers those who wait, and tells others what is news to them. So a
+        mesh without samples comes to rest.
+        """
         payload = b""
         for i, edge in enumerate(self.opened):
             if not edge.is_due:
@@ -315,32 +336,37 @@ class Edges:
             if not payload or self.layout.is_by_edge:
                 payload = self.layout.pack(message, i, len(self.opened))
                 own = self.layout.unpack(payload)
+            if flags & IDLE and not edge.is_wanted and not edge.is_news(own):
+                continue
             frame = self._frame(edge, Kind.OFFER, edge.n_done + 1, flags, payload)
             pair = edge.offer(own, frame, step)
             edge.last_asked, edge.ask_pause = now, self._timing.resend_after
+            edge.told_haste = flags // HASTE
             self._post(edge, frame, now)
             if pair is not None:
                 self.changes.append(Completed(edge, pair))
 
     def tick(self, now: float) -> None:
         """Close silent edges, greet on closed ones, ask for missing offers, send signs of life."""
-        for edge in list(self.by_peer.values()):
-            if edge.is_open and now - (edge.last_heard or 0.0) >= self._timing.silence:
+        silence, alive_every = self._timing.silence, self._timing.alive_every
+        for edge in self.by_peer.values():
+            if edge.is_open and now - (edge.last_heard or 0.0) >= silence:
                 self.restart(edge)
-                text = f"{edge.peer} was not heard for {self._timing.silence:g} s"
+                text = f"{edge.peer} was not heard for {silence:g} s"
                 self._alarm("down", edge.peer, text, is_repeated=True)
             if not edge.is_open:
-                if now - edge.last_sent >= self._timing.alive_every / 2:
+                if now - edge.last_sent >= alive_every / 2:
                     self._greet(edge, now)
-            elif edge.is_awaited and now - edge.last_asked >= edge.ask_pause:
+            elif edge.own_offer is not None and now - edge.last_asked >= edge.ask_pause:
                 self._ask(edge, now)
-            elif now - edge.last_sent >= self._timing.alive_every:
+            elif now - edge.last_sent >= alive_every:
                 self._send(edge, Kind.ALIVE, now)
 
     def hurry(self, haste: int, now: float) -> None:
         """Ask for all missing offers now, because a neighbor with a backlog waits for us."""
         for edge in self.opened:
-            if edge.is_awaited:
+            if edge.is_awaited and haste > edge.told_haste:
+                edge.told_haste = haste
                 self._send(edge, Kind.ASK, now, round=edge.n_done + 1, flags=HASTE * haste)
 
     def restart(self, edge: Edge) -> None:
@@ -375,12 +401,12 @@ class Edges:
 
     def _hear(self, edge: Edge, frame: Frame, now: float) -> None:
         why, pair = edge.hear(frame.round, self.layout.heard(frame))
-        if why:
+        if why == "early":
+            self._ask(edge, now)
+        elif why:
             self._refuse(edge.peer, why)
         else:
             edge.offer_came = now
-        if why == "early":
-            self._ask(edge, now)
         if pair is not None:
             self.changes.append(Completed(edge, pair))
 
@@ -428,7 +454,8 @@ class Edges:
         shortest, longest = self._timing.resend_after, 4 * self._timing.resend_after
         edge.last_asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, shortest), longest)
         edge.measures.n_asked += 1
-        self._send(edge, Kind.ASK, now, round=edge.n_done + 1)
+        flags = HASTE * edge.told_haste
+        self._send(edge, Kind.ASK, now, round=edge.n_done + 1, flags=flags)
 
     def _send(
         self, edge: Edge, kind: Kind, now: float, *, round: int = 0, flags: int = 0,

@@ -47,6 +47,10 @@ class Tick(NamedTuple):
     """Time has passed; send one every 50 ms or so."""
 
 
+#: all ticks are the same
+TICK = Tick()
+
+
 class PeerUp(NamedTuple):
     """The transport has a connection to a neighbor."""
 
@@ -88,6 +92,16 @@ class Predicted(NamedTuple):
     horizon: int = 1  # samples from the newest one that was known to the label
 
 
+class Forecasted(NamedTuple):
+    """The forecast that was made from the inputs of a moment; it is scored when its label comes."""
+
+    number: int
+    tick: int  # of the moment
+    horizon: int
+    y_hat: float | None  # None where inputs are missing
+    deviation: float | None  # None if the algorithm has none
+
+
 class Checkpoint(NamedTuple):
     """All samples up to this number are learned: now is the time to save `Protocol.snapshot()`.
 
@@ -106,7 +120,7 @@ class Alarm(NamedTuple):
     text: str
 
 
-Effect = Send | Predicted | Checkpoint | Alarm
+Effect = Send | Predicted | Forecasted | Checkpoint | Alarm
 
 
 class Timing(NamedTuple):

@@ -62,6 +62,12 @@ class Forecasts:
         self._waiting.append(Forecast(due, naive, spread, *(each.copy() for each in prediction)))
         return float(prediction.y_hat[0])
 
+    @property
+    def newest_deviation(self) -> float | None:
+        """Of the forecast that was made last; None if the algorithm has none."""
+        found = float(from_bits(self._waiting[-1].deviation)[0])
+        return None if np.isnan(found) else found
+
     def due(self, tick: int) -> Forecast | None:
         """Take the forecast of this tick, if there is one; older ones never get their label."""
         while self._waiting and self._waiting[0].due[0] < tick:

@@ -1,6 +1,7 @@
 """The model: what all learners of a mesh must have in common, and its fingerprint."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -113,9 +114,28 @@ class Model:
             if parts.get(name) != self.parts.get(name)
         )
 
+    def obstacle(self, parts: Mapping[str, str]) -> str:
+        """Describe why a state learned with a model of these parts cannot go on with this one.
+
+        Empty if it can: numbers by which the algorithm is tuned, such as ``forget``, may change.
+        They must be equal at all learners, but what was learned means the same with others. Of a
+        user's own algorithm nobody knows that, so all must be the same.
+        """
+        algorithm: Any = self.algorithm
+        is_ours = type(algorithm).__module__.partition(".")[0] == "domkl"
+        tuned = [f.name for f in fields(algorithm) if is_ours and f.type in (float, "float")]
+        ours = {name: value for name, value in self.parts.items() if name in tuned}
+        return self.difference({**parts, **ours})
+
     def target_of(self, y_hat: float) -> float:
         """Convert a scaled prediction to the target's own unit."""
         return self.target.low + y_hat * (self.target.high - self.target.low)
+
+    def in_units(self, y_hat: float, deviation: float | None) -> tuple[float, float | None]:
+        """Convert a scaled prediction and its deviation; None for one that is not finite."""
+        is_known = deviation is not None and math.isfinite(deviation)
+        width = self.target.high - self.target.low
+        return self.target_of(y_hat), float(deviation or 0.0) * width if is_known else None
 
     def error_of(self, mean_square: float) -> float:
         """Convert a scaled squared error to the square of the target's own unit."""

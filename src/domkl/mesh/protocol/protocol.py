@@ -5,16 +5,21 @@ The package's docstring explains the states and shows the loop of a driver.
 The rules of this file:
 
 - A step calls the algorithm as the simulator does: predict, local_step, offers on all open edges,
-  merge. *Lockstep* waits between offers and merge until each offer has its counterpart, at most
-  `Timing.round_timeout`; *async* does not wait. That is the only difference between the two.
+  merge. Between offers and merge it waits until each offer has its counterpart, at most
+  `Timing.round_timeout`. *Async* stops waiting when another step can begin. That is the only
+  difference between the two modes; without faults both are the simulator.
 - A merge takes from each open edge the counterpart of the offer made in this step (a *fresh* pair),
-  or else the newest offer that was heard. The gaps of the latter are subtracted again at once from
-  what accumulates gaps (the duals of ADMM). Only completed exchanges stay in it, each exactly once
-  and with the same pair at both ends (edges.py).
-- The gaps of an exchange that is completed between two steps are added to the state at once.
+  or else the newest offer that was heard, whose gaps are subtracted again at once from what
+  accumulates gaps (the duals of ADMM). Only completed exchanges stay in it, each exactly once and
+  with the same pair at both ends (edges.py).
+- The gaps of an exchange that is completed outside of its step are added to the state at once, and
+  pull in the next merge.
+- In a merge an edge without a completed exchange does not pull, and its contribution is put aside
+  until the next exchange: duals act once an exchange, and samples are learned in between.
 - Lockstep does not wait again for a neighbor that made a round time out until it has caught up.
 - A learner with a backlog asks for haste: learners without a sample then answer at once, and those
   that wait in a round ask the neighbors they wait for.
+- A step without a sample answers who waits, and tells others only what is news to them.
 - Nothing that a neighbor sends is trusted. A refused frame is counted with the reason, and has no
   other effect.
 """
@@ -62,6 +67,8 @@ class Protocol:
     measures_alone : bool
         Whether to run a second learner without neighbors on the same samples, which measures what
         the neighbors are worth.
+    measures_gaps : bool
+        Whether to measure how far the neighbors' predictions are, at each sample.
     is_guarded : bool
         Whether neighbors that seem to lie are not heeded, see guard.py. This needs the second
         learner, too.
@@ -81,6 +88,7 @@ class Protocol:
         incarnation: int,
         checkpoint_every: int = 100,
         measures_alone: bool = True,
+        measures_gaps: bool = True,
         is_guarded: bool = False,
         snapshot: Parts | None = None,
     ) -> None:
@@ -90,6 +98,7 @@ class Protocol:
         self.timing = timing.check()  # how long steps wait; `edges` has the same
         self.checkpoint_every = checks.whole("checkpoint_every", checkpoint_every, 1)  # samples
         self.measures = Measures()  # of predictions, steps, edges and refused frames
+        self._measures_gaps = measures_gaps  # to the neighbors' predictions
         self.learned = 0  # number of the last sample that was learned
         self.learner = LocalLearner(model)  # the algorithm's state
         is_twin_needed = measures_alone or is_guarded
@@ -146,9 +155,7 @@ class Protocol:
             self.edges.tick(now)
         self._apply_changes()
         self._advance(now)
-        if self._haste and self._message is not None:
-            self.edges.hurry(self._haste, now)
-        self._haste = 0
+        self._hand_on_haste(now)
         return self._take_effects()
 
     def predict(self, x: Floats) -> float:
@@ -193,7 +200,7 @@ class Protocol:
             if isinstance(change, Completed):
                 self._completed(change.edge, change.pair)
             elif isinstance(change, Closed):
-                self._amend(change.contribution, -1)
+                self._amend(change.in_force, -1)
             else:
                 self._rewired(change.before, change.after)
 
@@ -204,12 +211,19 @@ class Protocol:
             self.edges.bar(edge, doubt)
             return
         self._haste = max(self._haste, pair.theirs.haste - 1)
+        self.put_in_force(edge, True)
         if self._message is not None and edge.own_step == self._step:
             edge.fresh = pair
         else:
-            gaps = pair.gaps(self.learner.gap_fields)
+            edge.late = gaps = pair.gaps(self.learner.gap_fields)
             edge.contribute(gaps)
             self._amend(gaps, 1)
+
+    def put_in_force(self, edge: Edge, is_in_force: bool) -> None:
+        """Add the contribution of an edge to the algorithm's state, or put it aside."""
+        if edge.is_in_force != is_in_force:
+            edge.is_in_force = is_in_force
+            self._amend(edge.contribution, 1 if is_in_force else -1)
 
     def _rewired(self, before: Sequence[str], after: Sequence[str]) -> None:
         """Have other neighbors; without any, reset what ties the state to the network."""
@@ -298,7 +312,10 @@ class Protocol:
         if moment is None:
             return
         made = [forecasts.make(moment) for forecasts in self.forecasts]
-        if made[0] is not None:
+        deviation = None if made[0] is None else self.forecasts[0].newest_deviation
+        told = (moment.number, moment.tick, self.model.horizon, made[0], deviation)
+        self.edges.effects.append(events.Forecasted(*told))
+        if made[0] is not None and self._measures_gaps:
             inputs = self.learner.inputs(moment.x)
             gap = self.learner.neighbor_distance(inputs, made[0])
             if gap is not None:
@@ -309,7 +326,7 @@ class Protocol:
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
         deviation, before = self.learner.deviation_of(inputs), self.measures.last_label
-        gap = self.learner.neighbor_distance(inputs, y_hat)
+        gap = self.learner.neighbor_distance(inputs, y_hat) if self._measures_gaps else None
         self.measures.judge(sample.y, y_hat, gap)
         y_alone = None
         if self.alone is not None:
@@ -361,18 +378,18 @@ class Protocol:
         text = "our function became far worse than without neighbors; going on from the latter"
         self.edges.effects.append(events.Alarm("astray", "", text))
 
+    def _hand_on_haste(self, now: float) -> None:
+        """In a step that waits, ask at once for what is missing if a neighbor is in a hurry."""
+        if self._message is not None:
+            called = max((edge.haste for edge in self.edges.opened), default=0)
+            self.edges.hurry(max(self._haste, called - 1), now)
+        self._haste = 0
+
     def _follow(self, now: float) -> bool:
-        """Begin a step without a sample, if a neighbor has waited long enough for our offer."""
-        wanted = [edge for edge in self.edges.opened if edge.is_wanted]
-        if not wanted or self._is_gated(now):
+        """Begin a step without a sample, if one is called for."""
+        if not self._is_called(now):
             return False
-        offers = [edge.peer_offer for edge in wanted if edge.peer_offer is not None]
-        haste = max(edge.haste for edge in wanted)
-        is_led = self._is_following and not all(offer.is_idle for offer in offers)
-        is_lockstep = self.mode == "lockstep"  # then our own sample may still come for this round
-        since = min(edge.offer_came for edge in wanted) if is_lockstep else self._step_time
-        if not haste and not is_led and now - since < self.timing.idle_after:
-            return False
+        haste = max(edge.haste for edge in self.edges.opened if edge.is_wanted)
         message = self.learner.idle_step()
         if message is None:
             return False
@@ -380,6 +397,18 @@ class Protocol:
         self.measures.n_idle += 1
         self._offer(message, IDLE + HASTE * max(haste - 1, 0), now)
         return True
+
+    def _is_called(self, now: float) -> bool:
+        """Whether a neighbor has waited long enough for our offer, or is in a hurry."""
+        wanted = [edge for edge in self.edges.opened if edge.is_wanted]
+        if not wanted or self._is_gated(now):
+            return False
+        offers = [edge.peer_offer for edge in wanted if edge.peer_offer is not None]
+        is_led = self._is_following and not all(offer.is_idle for offer in offers)
+        is_lockstep = self.mode == "lockstep"  # then our own sample may still come for this round
+        since = min(edge.offer_came for edge in wanted) if is_lockstep else self._step_time
+        is_hurried = any(edge.haste for edge in wanted)
+        return is_hurried or is_led or now - since >= self.timing.idle_after
 
     def _offer(self, message: Any, flags: int, now: float) -> None:
         """Offer the message of the step that begins to the neighbors."""
@@ -391,10 +420,10 @@ class Protocol:
 
     def _may_merge(self, now: float) -> bool:
         """Whether the step under way can end; after the time-out it can, whoever is missing."""
-        if self.mode == "async":
-            return True
         missing = [e for e in self.edges.opened if e.is_awaited and not e.is_lagging]
         if not missing:
+            return True
+        if self.mode == "async" and (self._queue or self._is_called(now)):
             return True
         if now - self._step_time < self.timing.round_timeout:
             return False
@@ -413,9 +442,10 @@ class Protocol:
         for edge, theirs in zip(opened, heard, strict=True):
             if edge.fresh is not None:
                 edge.contribute(edge.fresh.gaps(fields))
-                edge.fresh = None
             elif theirs is not None:
                 self._amend(Pair(own, theirs).gaps(fields), -1)
+                self.put_in_force(edge, bool(edge.late))
+            edge.fresh, edge.late = None, {}
         self._forecast()
         if self.learned - self._last_checkpoint < self.checkpoint_every:
             return True
@@ -425,9 +455,9 @@ class Protocol:
 
     def _restore(self, snapshot: Parts) -> None:
         header, arrays = snapshot
-        difference = self.model.difference(header["model"])
-        if difference:
-            raise DataError(f"checkpoint must be of the same model; {difference}")
+        obstacle = self.model.obstacle(header["model"])
+        if obstacle:
+            raise DataError(f"checkpoint must be of the same model; {obstacle}")
         self.learned = checks.whole("learned", header["learned"], 0)
         self.measures.restore(header["measures"])
         self.learner.restore("state", arrays)

@@ -22,8 +22,8 @@ Flags of a HELLO: bit 0 (`OPEN`), the sender's end of the edge is open. Flags of
 learners without a sample answer at once, because a learner has a backlog.
 """
 
+import itertools
 import json
-import math
 import struct
 from collections.abc import Mapping
 from enum import IntEnum
@@ -170,12 +170,19 @@ class Layout:
         self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
         self._limits = {f: algorithm.largest.get(f, MAX_SIZE) for f in example._fields}
         self._refusal = algorithm.refusal
-        self._entries, at = [], DEGREE.size  # (field, dtype, size, offset, shape)
-        for field, shape in self._shapes.items():
-            dtype, size = self._dtypes[field], math.prod(shape)
-            self._entries.append((field, dtype, size, at, (1, *shape)))
-            at += size * dtype.itemsize
-        self.n_bytes = at
+        formats = [(self._dtypes[f], shape) for f, shape in self._shapes.items()]
+        ends = itertools.accumulate(np.dtype(each).itemsize for each in formats)
+        places = [DEGREE.size, *(DEGREE.size + end for end in ends)]
+        self.n_bytes = places[-1]
+        self._fields = list(self._shapes)
+        self._record = np.dtype(
+            {
+                "names": self._fields,
+                "formats": formats,
+                "offsets": places[:-1],
+                "itemsize": self.n_bytes,
+            }
+        )
 
     @property
     def is_by_edge(self) -> bool:
@@ -193,11 +200,8 @@ class Layout:
 
     def unpack(self, payload: bytes | memoryview) -> Offer:
         """Read a payload without checking it."""
-        fields = {
-            field: np.frombuffer(payload, dtype, size, at).reshape(shape)
-            for field, dtype, size, at, shape in self._entries
-        }
-        return Offer(DEGREE.unpack_from(payload)[0], fields)
+        row = np.frombuffer(payload, self._record, 1)
+        return Offer(DEGREE.unpack_from(payload)[0], {f: row[f] for f in self._fields})
 
     def heard(self, frame: Frame) -> Offer:
         """Read a neighbor's offer; raise WireError if its size or a number is out of bounds."""

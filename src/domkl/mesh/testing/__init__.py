@@ -19,7 +19,7 @@ test an algorithm of your own:
 """
 
 from domkl.mesh.testing.network import Conditions, Machine, VirtualNetwork, neighbors_of
-from domkl.mesh.testing.schedules import Fault, Outcome, Schedule, draw, play
+from domkl.mesh.testing.schedules import Fault, Outcome, Schedule, draw, draw_harsh, play
 
 __all__ = [
     "Conditions",
@@ -29,6 +29,7 @@ __all__ = [
     "Schedule",
     "VirtualNetwork",
     "draw",
+    "draw_harsh",
     "neighbors_of",
     "play",
 ]

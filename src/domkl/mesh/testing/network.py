@@ -121,6 +121,7 @@ class VirtualNetwork:
             timing=timing,
             checkpoint_every=checkpoint_every,
             measures_alone=False,
+            measures_gaps=False,
             is_guarded=is_guarded,
         )
         self._generator = generator or np.random.default_rng(0)
@@ -134,7 +135,8 @@ class VirtualNetwork:
         self._count = count()
         for name in self.machines:
             self.at(0.0, partial(self.start, name))
-            self.at(0.0, partial(self._tick, name))
+            self.at(0.0, partial(self._tell, name, events.TICK))
+        self.at(TICK, partial(self._tick, tuple(self.machines)))
         for t in range(len(y)):
             for name in self.machines:
                 self.at(FIRST_SAMPLE + t * period, partial(self._sense, name))
@@ -151,10 +153,16 @@ class VirtualNetwork:
         self.now = until
 
     def settle(self, seconds: float) -> None:
-        """Let time pass in which nobody begins a step without a sample, and exchanges complete."""
+        """Let time pass in which nobody begins a step without a sample, and exchanges complete.
+
+        Then all that exchanges have contributed is put in force, so that duals can be compared.
+        """
         for protocol in self.protocols():
             protocol.timing = protocol.timing._replace(idle_after=np.inf)
         self.run(self.now + seconds)
+        for protocol in self.protocols():
+            for edge in protocol.edges.opened:
+                protocol.put_in_force(edge, True)
 
     def start(self, name: str) -> None:
         """Start a learner, from its disk if there is a checkpoint."""
@@ -215,7 +223,7 @@ class VirtualNetwork:
         self.machines[name] = Machine(name, tuple(neighbors))
         self._column[name] = column
         self.start(name)
-        self._tick(name)
+        self._tick((name,))
         for t in range(n_samples):
             self.at(self.now + t * self.period, partial(self._sense, name))
 
@@ -261,10 +269,10 @@ class VirtualNetwork:
             self._tell(a, events.PeerUp(b))
             self._tell(b, events.PeerUp(a))
 
-    def _tick(self, name: str) -> None:
-        if name in self.machines:
-            self.at(self.now + TICK, partial(self._tick, name))
-            self._tell(name, events.Tick())
+    def _tick(self, names: tuple[str, ...]) -> None:
+        self.at(self.now + TICK, partial(self._tick, names))
+        for name in names:
+            self._tell(name, events.TICK)
 
     def _sense(self, name: str) -> None:
         """Store one more sample on a learner's machine."""
@@ -302,7 +310,7 @@ class VirtualNetwork:
         elif isinstance(effect, events.Checkpoint):
             assert machine.protocol is not None
             machine.disk = machine.protocol.snapshot()
-        else:
+        elif isinstance(effect, events.Alarm):
             self.alarms.append((self.now, machine.name, effect))
 
     def _send(self, sender: str, effect: events.Send) -> None:

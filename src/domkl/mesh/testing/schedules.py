@@ -4,6 +4,10 @@ A schedule has a network, an algorithm, a mode and a stream of samples. During t
 fifths of the stream frames are lost (up to 30 %), duplicated, delayed and reordered, and learners
 are cut off, crashed and restarted from their last checkpoint, or suspended while their sockets
 fill. Then everything is healed, and the last fifth is compared with the same run without faults.
+
+There is a second, harsher kind: ten samples a second, a latency of 0.2 s, a fifth of the frames
+lost, a crash every three seconds, a suspended learner every six and a partition every ten, during
+the first half of 400 rounds. How far the learners are apart is measured 100 rounds later, too.
 """
 
 from dataclasses import dataclass, replace
@@ -24,9 +28,13 @@ from domkl.mesh.testing.network import FIRST_SAMPLE, Conditions, VirtualNetwork,
 from domkl.typing import Floats
 
 TIMING = Timing()
-PERIOD = 0.4  # seconds between two samples of a learner
-N_ROUNDS = 150
-HEALED = 0.6  # share of the stream after which there are no more faults
+PERIOD, HARSH_PERIOD = 0.4, 0.1  # seconds between two samples of a learner
+N_ROUNDS, N_HARSH_ROUNDS = 150, 400
+HEALED, HARSH_HEALED = 0.6, 0.5  # share of the stream after which there are no more faults
+N_LATER = 100  # rounds from then until the learners' functions are compared
+#: of the harsher kind; mean seconds between two faults, and the shortest and longest of each
+HARSH = Conditions(loss=0.2, latency=0.2)
+CRASHES, SUSPENSIONS, PARTITIONS = (3.0, 0.5, 3.0), (6.0, 1.0, 6.0), (10.0, 2.0, 8.0)
 MEASURED = 0.8  # share of the stream after which errors are compared
 #: largest sum of the duals over the network, relative to the largest dual: rounding only
 MAX_DUAL_SUM = 1e-9
@@ -66,6 +74,26 @@ class Schedule:
     n_learners: int
     conditions: Conditions
     faults: tuple[Fault, ...]
+    is_harsh: bool = False
+
+    @property
+    def n_rounds(self) -> int:
+        """Samples of each learner."""
+        return N_HARSH_ROUNDS if self.is_harsh else N_ROUNDS
+
+    @property
+    def period(self) -> float:
+        """Seconds between two of them."""
+        return HARSH_PERIOD if self.is_harsh else PERIOD
+
+    @property
+    def healed(self) -> float:
+        """Share of the stream after which there are no more faults."""
+        return HARSH_HEALED if self.is_harsh else HEALED
+
+    def moment(self, share: float) -> float:
+        """Return when a share of the stream has arrived, in seconds."""
+        return FIRST_SAMPLE + share * self.n_rounds * self.period
 
     @property
     def graph(self) -> Graph:
@@ -85,6 +113,7 @@ class Outcome:
     predictions: Floats  # (T, K)
     error: float  # mean square over the last fifth
     spread: float  # variance of the learners' functions at the end
+    spread_later: float  # the same, `N_LATER` rounds after the last fault
     dual_sum: float  # sum of the duals over the network at rest, relative to the largest dual
     n_missing: int  # samples that were never learned
     is_sound: bool  # every state is finite and of a sensible size
@@ -105,6 +134,38 @@ class Outcome:
 def draw(seed: int, algorithm: str | None = None) -> Schedule:
     """Draw the schedule of a seed, with an algorithm of the seed's choice or the one given."""
     generator = rng.generator(seed, "schedule")
+    algorithm, n_learners, edges = _network(generator, algorithm)
+    conditions = Conditions(
+        loss=float(generator.uniform(0, 0.3)) * (generator.random() < 0.7),
+        duplication=float(generator.uniform(0, 0.3)) * (generator.random() < 0.5),
+        jitter=float(generator.uniform(0, 0.4)) * (generator.random() < 0.5),
+    )
+    faults = tuple(_fault(generator, edges) for _ in range(int(generator.integers(0, 5))))
+    return Schedule(seed, algorithm, _mode(generator), edges, n_learners, conditions, faults)
+
+
+def draw_harsh(seed: int, algorithm: str | None = None) -> Schedule:
+    """Draw the schedule of a seed of the harsher kind."""
+    generator = rng.generator(seed, "harsh schedule")
+    algorithm, n_learners, edges = _network(generator, algorithm)
+    schedule = Schedule(seed, algorithm, _mode(generator), edges, n_learners, HARSH, (), True)
+    end, faults = schedule.moment(HARSH_HEALED), []
+    for begin, until in _moments(generator, CRASHES, end):
+        faults.append(Fault("crash", (str(generator.integers(n_learners)),), begin, until))
+    for begin, until in _moments(generator, SUSPENSIONS, end):
+        faults.append(Fault("suspend", (str(generator.integers(n_learners)),), begin, until))
+    for begin, until in _moments(generator, PARTITIONS, end):
+        size = int(generator.integers(1, n_learners))
+        side = set(generator.choice(n_learners, size, replace=False).tolist())
+        between = [(str(a), str(b)) for a, b in edges if (a in side) != (b in side)]
+        faults += [Fault("cut", names, begin, until) for names in between]
+    return replace(schedule, faults=tuple(faults))
+
+
+def _network(
+    generator: np.random.Generator, algorithm: str | None
+) -> tuple[str, int, tuple[tuple[int, int], ...]]:
+    """Draw an algorithm, unless it is given, the number of learners, and their edges."""
     chosen = str(generator.choice(DRAWN))
     algorithm = chosen if algorithm is None else algorithm
     n_learners = int(generator.integers(3, 7))
@@ -113,28 +174,38 @@ def draw(seed: int, algorithm: str | None = None) -> Schedule:
         for _ in range(int(generator.integers(0, n_learners))):
             a, b = sorted(int(k) for k in generator.choice(n_learners, 2, replace=False))
             edges.add((a, b))
-    conditions = Conditions(
-        loss=float(generator.uniform(0, 0.3)) * (generator.random() < 0.7),
-        duplication=float(generator.uniform(0, 0.3)) * (generator.random() < 0.5),
-        jitter=float(generator.uniform(0, 0.4)) * (generator.random() < 0.5),
-    )
-    faults = tuple(_fault(generator, edges) for _ in range(int(generator.integers(0, 5))))
-    mode: Literal["lockstep", "async"] = "lockstep" if generator.random() < 0.5 else "async"
-    return Schedule(seed, algorithm, mode, tuple(sorted(edges)), n_learners, conditions, faults)
+    return algorithm, n_learners, tuple(sorted(edges))
 
 
-def _fault(generator: np.random.Generator, edges: set[tuple[int, int]]) -> Fault:
+def _mode(generator: np.random.Generator) -> Literal["lockstep", "async"]:
+    return "lockstep" if generator.random() < 0.5 else "async"
+
+
+def _moments(
+    generator: np.random.Generator, kind: tuple[float, float, float], end: float
+) -> list[tuple[float, float]]:
+    """Draw when faults begin and end, at random moments before ``end``."""
+    mean, shortest, longest = kind
+    found, now = [], FIRST_SAMPLE + float(generator.exponential(mean))
+    while now < end:
+        found.append((now, min(now + float(generator.uniform(shortest, longest)), end)))
+        now += float(generator.exponential(mean))
+    return found
+
+
+def _fault(generator: np.random.Generator, edges: tuple[tuple[int, int], ...]) -> Fault:
     kinds: tuple[Literal["cut", "crash", "suspend"], ...] = ("cut", "crash", "suspend")
     kind = kinds[int(generator.choice(len(kinds)))]
-    a, b = (str(k) for k in sorted(edges)[int(generator.integers(len(edges)))])
-    begin, end = sorted(float(t) for t in generator.uniform(1, _moment(HEALED), size=2))
+    a, b = (str(k) for k in edges[int(generator.integers(len(edges)))])
+    healed = FIRST_SAMPLE + HEALED * N_ROUNDS * PERIOD
+    begin, end = sorted(float(t) for t in generator.uniform(1, healed, size=2))
     return Fault(kind, (a, b) if kind == "cut" else (a,), begin, end)
 
 
 def stream(schedule: Schedule) -> tuple[Floats, Floats]:
     """Return samples of a noisy function, with and without faults the same: (T, K, d), (T, K)."""
     generator = rng.generator(schedule.seed, "stream")
-    x = generator.uniform(size=(N_ROUNDS, schedule.n_learners, 2))
+    x = generator.uniform(size=(schedule.n_rounds, schedule.n_learners, 2))
     noise = 0.05 * generator.standard_normal(x.shape[:2])
     return x, np.asarray(0.5 + 0.3 * np.sin(5 * x[..., 0]) * x[..., 1] + noise)
 
@@ -158,7 +229,7 @@ def play(schedule: Schedule, protocol: type[Protocol] = Protocol) -> Outcome:
         y,
         mode=schedule.mode,
         timing=TIMING,
-        period=PERIOD,
+        period=schedule.period,
         conditions=schedule.conditions,
         generator=rng.generator(schedule.seed, "weather"),
         protocol=protocol,
@@ -166,16 +237,17 @@ def play(schedule: Schedule, protocol: type[Protocol] = Protocol) -> Outcome:
     for fault in schedule.faults:
         network.at(fault.begin, lambda fault=fault: _begin(network, fault))  # type: ignore[misc]
         network.at(fault.end, lambda fault=fault: _end(network, fault))  # type: ignore[misc]
-    network.run(_moment(HEALED))
+    network.run(schedule.moment(schedule.healed))
     network.conditions = Conditions()
-    network.run(_moment(1) + 3 * TIMING.silence)
+    network.run(network.now + N_LATER * schedule.period)
+    spread_later = _spread(network)
+    network.run(schedule.moment(1) + 3 * TIMING.silence)
     network.settle(2 * TIMING.silence)
-    return _outcome(schedule, network, y)
+    return _outcome(schedule, network, y, spread_later)
 
 
-def _moment(share: float) -> float:
-    """Return when a share of the stream has arrived, in seconds."""
-    return FIRST_SAMPLE + share * N_ROUNDS * PERIOD
+def _spread(network: VirtualNetwork) -> float:
+    return network.spread(rng.generator(0, "probe").uniform(size=(20, 2)))
 
 
 def _begin(network: VirtualNetwork, fault: Fault) -> None:
@@ -198,9 +270,11 @@ def _is_running(network: VirtualNetwork, fault: Fault) -> bool:
     return network.machines[fault.names[0]].protocol is not None
 
 
-def _outcome(schedule: Schedule, network: VirtualNetwork, y: Floats) -> Outcome:
+def _outcome(
+    schedule: Schedule, network: VirtualNetwork, y: Floats, spread_later: float
+) -> Outcome:
     predictions, states = network.predictions(), network.states()
-    last = int(MEASURED * N_ROUNDS)
+    last = int(MEASURED * len(y))
     shown = [algorithm_of(schedule.algorithm).function(state) for state in states]
     sizes = [0.0 if each is None else float(np.abs(each.theta).max()) for each in shown]
     dual_sum = 0.0
@@ -211,7 +285,8 @@ def _outcome(schedule: Schedule, network: VirtualNetwork, y: Floats) -> Outcome:
         schedule,
         predictions,
         error=float(np.mean((predictions - y)[last:] ** 2)),
-        spread=network.spread(rng.generator(0, "probe").uniform(size=(20, 2))),
+        spread=_spread(network),
+        spread_later=spread_later,
         dual_sum=dual_sum,
         n_missing=int(np.isnan(predictions).sum()),
         is_sound=len(states) == schedule.n_learners

@@ -84,6 +84,6 @@ def missing_extra(error: ModuleNotFoundError) -> ParameterError:
     package = (error.name or "").partition(".")[0]
     if package == "domkl":
         raise error
-    extras = {each.package: each.extra for each in TRANSPORTS.values()} | {"aiomqtt": "mqtt"}
+    extras = {each.package: each.extra for each in TRANSPORTS.values()} | {"paho": "mqtt"}
     extra = extras.get(package, "mesh")
     return ParameterError(f"{package} is not installed; pip install 'domkl[{extra}]'")

@@ -48,7 +48,14 @@ def test_init_makes_all_that_is_needed(tmp_path, mesh, config):
     files = ("ca.pem", "mesh.toml", "node.key", "node.pem", "token")
     learners = [e for n in "abc" for e in (n, *(f"{n}/{f}" for f in files))]
     assert listing(mesh) == sorted(
-        [*learners, "authority", "authority/ca.key", "authority/ca.pem", "mesh.toml"]
+        [
+            *learners,
+            "authority",
+            "authority/ca.key",
+            "authority/ca.pem",
+            "mesh.toml",
+            "mesh.toml.copied",
+        ]
     )
     assert read_mesh(mesh) == config
     for name in "abc":

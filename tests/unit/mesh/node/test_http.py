@@ -30,7 +30,7 @@ def test_a_sample_is_accepted_learned_and_predicted(table):
     before = table.state()["n_learned"]
     status, found = table.learn({**sample(1), "id": "first"})
     assert (status, found["id"]) == (202, "first")
-    assert table.learn({"x": {"b": 0.1, "a": 3}, "y": 4})[0] == 202
+    assert table.learn({"b": 0.1, "a": 3, "load": 4, "battery": "low"})[0] == 202
     status, found = table.learn([sample(2), {**sample(3), "id": "third"}])
     assert [each["id"] for each in found] == [None, "third"]
     state = table.wait_learned(before + 4)
@@ -72,6 +72,8 @@ WRONG = {
     b'{"x": [1, 2]}': "must have x and y",
     b'[{"x": [1, 0], "y": 1}, {"x": [1], "y": 1}]': "sample 2 of 2: sample must have 2 inputs",
     b'{"value": 3}': "the mesh has no lags",
+    b'{"a": 1, "b": 0}': "sample lacks 'load'",
+    b'{"a": 1, "b": NaN, "load": 1}': "b must be a finite number or null, got nan",
     b"{": "JSON",
     b"\xff\xfe": "",
 }

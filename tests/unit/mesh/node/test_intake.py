@@ -293,3 +293,45 @@ def test_what_was_accepted_is_learned_even_if_the_file_refuses_it_now(tmp_path):
     Intake(again, refusing, 10, lambda: None, lambda error: None)
     assert [each.x.tolist() for each in again.waiting] == [[1.0, 0.5]]
     again.log.close()
+
+
+def test_a_sensor_names_inputs_and_target_itself(model):
+    """What it says besides is ignored, as further columns of a file are."""
+    form = SampleFormat(model, None)
+    flat, usual = prepared(
+        form,
+        '[{"b": 0.5, "a": 5, "load": 25, "battery": "low", "id": "k1"}, {"x": [5, 0.5], "y": 25}]',
+    )
+    np.testing.assert_array_equal(flat.entry.values, usual.entry.values)
+    assert flat.entry.id == "k1"
+    (unlabelled,) = prepared(form, '{"a": 5, "b": 0.5, "load": null}')
+    np.testing.assert_array_equal(unlabelled.entry.values, [5, 0.5, np.nan])
+    (value,) = prepared(SampleFormat(model, 2), '{"load": 7, "battery": 3}')
+    np.testing.assert_array_equal(value.entry.values, [7])
+
+
+@pytest.mark.parametrize("target", ["y", "value"])
+def test_a_flat_sample_of_a_target_with_a_known_key(model_of, target):
+    form = SampleFormat(model_of(target=Range(target, 0.0, 1.0)), None)
+    (found,) = prepared(form, f'{{"a": 0.1, "b": 0.2, "{target}": 0.3}}')
+    np.testing.assert_array_equal(found.entry.values, [0.1, 0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"a": 5, "b": 0.5}', r"sample lacks 'load', got \['a', 'b'\]; it has x and y, or a, b"),
+        ('{"a": 5, "load": 1}', r"sample lacks 'b'"),
+        ('{"a": "5", "b": 0, "load": 1}', r"a must be a finite number or null, got '5'"),
+        ('{"a": true, "b": 0, "load": 1}', r"a must be a finite number or null, got True"),
+        ('{"a": 1e999, "b": 0, "load": 1}', r"a must be a finite number or null, got inf"),
+        ('{"a": null, "b": 0, "load": 1}', r"input 'a' must be a number, got null"),
+        ('{"x": [5, 0.5], "y": 1, "\\u001b[2J": 1}', r"has no place for '\\x1b\[2J'"),
+        ('{"a": [[1]], "b": 0, "load": 1}', r"a must be a finite number or null, got \[\[1\]\]"),
+        ('{"' + 9999 * "h" + '": 1}', r"^.{0,200}$"),
+        ('{"a": ' + 400 * "9" + ', "b": 0, "load": 1}', r"a must be a finite number.{0,100}$"),
+    ],
+)
+def test_a_hostile_flat_sample_is_one_clear_line(model, text, said):
+    with pytest.raises(DataError, match=said):
+        prepared(SampleFormat(model, None), text)

@@ -39,6 +39,12 @@ def test_text_lines(written):
     assert other.endswith('text="two\\nlines 1"')
 
 
+def test_what_strangers_send_does_not_move_the_cursor_of_a_terminal(tmp_path):
+    with module.logging_to("text", "info", tmp_path / "log"):
+        module.event("bad message", topic="\x1b[2J")
+    assert (tmp_path / "log").read_text().endswith('topic="\\u001b[2J"\n')
+
+
 def test_unknown_options_are_refused():
     with (
         pytest.raises(ParameterError, match="log format must be one of"),

@@ -5,12 +5,15 @@ import json
 
 import aiomqtt
 import pytest
-from amqtt.broker import Broker as Server
-from mesh_node import free_ports, made, sample, solo_folder, until
+from mesh_broker import Broker as BrokerProcess
+from mesh_node import DEADLINE, free_ports, made, prepared, sample, solo_folder, until
+from prometheus_client import generate_latest
 
 from domkl.errors import ParameterError
 from domkl.mesh.node import mqtt
-from domkl.mesh.node.mqtt import Broker, from_topic
+from domkl.mesh.node.mqtt import Broker, Connection, Topic, check_topic, from_topic
+from domkl.mesh.node.publish import Publisher
+from domkl.mesh.node.telemetry import registry_of
 
 
 def test_addresses():
@@ -23,15 +26,23 @@ def test_addresses():
     assert "ret@" not in str(caught.value)
 
 
-def server(port):
-    return Server({
-        "listeners": {"default": {"type": "tcp", "bind": f"127.0.0.1:{port}"}},
-        "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
-    })  # fmt: skip
+@pytest.mark.parametrize("topic", ["", " ", "a\0b", "a\nb", "x" * 1001, "a+/b", "a/#/b", "#b"])
+def test_topics_that_are_none_are_refused(topic):
+    for is_filter in (True, False):
+        with pytest.raises(ParameterError, match=r"^topic to .{10,150}$"):
+            check_topic(topic, is_filter=is_filter)
+
+
+def test_wildcards_are_for_subscriptions():
+    for topic in ("load/+", "load/#", "+/load", "#", "$SYS/load"):
+        assert check_topic(topic, is_filter=True) == topic
+        with pytest.raises(ParameterError, match=r"must not have \+ or #, nor begin with \$"):
+            check_topic(topic)
+    assert check_topic("load/north") == "load/north"
 
 
 def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, monkeypatch):
-    """It finds the broker when that comes up, and a spoiled message does not stop it."""
+    """It finds the broker when that comes up and comes back; a spoiled message stops nothing."""
     monkeypatch.setattr(mqtt, "BACK_OFF", (0.02, 0.1))
     folder, (port,) = solo_folder(tmp_path), free_ports(1)
     payloads = [
@@ -39,43 +50,85 @@ def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, 
         "spoiled",
         json.dumps([sample(1), sample(2)]),
         json.dumps({**sample(0), "id": "one"}),
-        json.dumps(sample(3)),
+        json.dumps({"a": 1, "b": 0.5, "load": 3, "battery": "low"}),
     ]
-    on_disk = []
+    on_disk, real = [], Connection.acknowledge
 
     async def story():
         node = made(folder)
         await node.start()
+
+        def acknowledge(connection, message):
+            on_disk.append(node.backlog.log.last)
+            real(connection, message)
+
+        monkeypatch.setattr(Connection, "acknowledge", acknowledge)
         broker = Broker("127.0.0.1", port, False, None, None)
         task = asyncio.create_task(from_topic(node, broker, "load/+"))
-        real = mqtt._client
-
-        def watched(*given):
-            client = real(*given)
-            ack = client._client.ack
-            client._client.ack = lambda mid, qos: (
-                on_disk.append(node.backlog.log.last) or ack(mid, qos)
-            )
-            return client
-
-        monkeypatch.setattr(mqtt, "_client", watched)
-        await asyncio.sleep(0.05)
-        up = server(port)
-        await up.start()
-        async with aiomqtt.Client("127.0.0.1", port) as client:
-            sessions = up._sessions
-            await until(lambda: any(name.startswith("domkl-") for name in sessions))
-            await until(lambda: up.subscriptions)
-            for payload in payloads:
-                await client.publish("load/north", payload, qos=1)
-            await until(lambda: len(on_disk) == len(payloads))
+        await until(lambda: node.links == {"mqtt samples": False})
+        for n in (1, 2):
+            up = await asyncio.to_thread(BrokerProcess, port)
+            await until(lambda: node.links["mqtt samples"])
+            async with aiomqtt.Client("127.0.0.1", port) as client:
+                for payload in payloads:
+                    await client.publish("load/north", payload, qos=1)
+                await until(lambda n=n: len(on_disk) == n * len(payloads))
+            up.kill()
+            await until(lambda: not node.links["mqtt samples"])
         await until(lambda: node.is_idle)
-        assert on_disk == [1, 1, 3, 3, 4]
-        assert node.backlog.position == 4
-        assert node.intake.rejected["invalid"] == 1
+        assert on_disk == [1, 1, 3, 3, 4, 4, 4, 6, 6, 7]
+        assert node.backlog.position == 7
+        assert node.intake.rejected["invalid"] == 2
+        kinds = [each.kind for each in node.recorder.events if each.kind.startswith("link")]
+        assert kinds == ["link lost", "link up", "link lost", "link up", "link lost"]
+        text = generate_latest(registry_of(node)).decode()
+        assert 'domkl_link_up{link="mqtt samples"} 0.0' in text
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await up.shutdown()
         await node.close()
 
-    asyncio.run(story())
+    asyncio.run(asyncio.wait_for(story(), 4 * DEADLINE))
+
+
+def test_predictions_and_their_description_are_published(tmp_path):
+    folder, (port,) = solo_folder(tmp_path), free_ports(1)
+    seen = []
+
+    async def story():
+        node = made(folder)
+        broker = Broker("127.0.0.1", port, False, None, None)
+        publisher = Publisher(node, Topic(node, broker, "domkl/solo", "homeassistant"))
+        await node.start()
+        async with aiomqtt.Client("127.0.0.1", port) as client:
+            await client.subscribe("#", qos=1)
+
+            async def listen():
+                async for message in client.messages:
+                    seen.append((str(message.topic), message.payload.decode()))
+
+            listener = asyncio.create_task(listen())
+            task = asyncio.create_task(publisher.run())
+            await until(lambda: node.links.get("mqtt predictions"))
+            await node.intake.accept(prepared(node, range(3)))
+            await until(lambda: len(seen) == 5)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await until(lambda: len(seen) == 6)
+            listener.cancel()
+            await asyncio.gather(listener, return_exceptions=True)
+        publisher.close()
+        await node.close()
+
+    with BrokerProcess(port):
+        asyncio.run(asyncio.wait_for(story(), 4 * DEADLINE))
+    assert seen[0] == ("domkl/solo/status", "online")
+    assert seen[5] == ("domkl/solo/status", "offline")
+    assert seen[1][0] == "homeassistant/sensor/domkl_mesh_solo/h0/config"
+    sensor = json.loads(seen[1][1])
+    assert sensor["state_topic"] == sensor["json_attributes_topic"] == "domkl/solo"
+    assert sensor["availability_topic"] == "domkl/solo/status"
+    assert sensor["value_template"] == "{{ value_json.prediction }}"
+    said = [json.loads(text) for topic, text in seen[2:5]]
+    assert [each["number"] for each in said] == [1, 2, 3]
+    assert len({each["id"] for each in said}) == 3
+    assert all(isinstance(each["prediction"], float) for each in said)

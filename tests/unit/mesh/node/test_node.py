@@ -226,3 +226,30 @@ def test_what_is_learned_does_not_depend_on_how_it_came(tmp_path):
 
     one = asyncio.run(run(solo_folder(tmp_path, "one"), [1] * 12))
     assert asyncio.run(run(solo_folder(tmp_path, "two"), [5, 7])) == one
+
+
+def test_what_was_learned_goes_on_with_another_memory(tmp_path):
+    """Its counts are within the new memory, so that neighbors do not refuse them."""
+    folder = solo_folder(tmp_path, algorithm=domkl.DOMKRLS(), kernels="default")
+
+    async def run(numbers):
+        node = made(folder)
+        await node.start()
+        await node.intake.accept(prepared(node, numbers))
+        await until(lambda: node.is_idle)
+        x = np.array([0.5, 0.5])
+        found = node.protocol.predict(x), node.protocol.learned, node.protocol.learner.state
+        await node.close()
+        return found
+
+    before, n, state = asyncio.run(run(range(300)))
+    assert (n, state.counts[0, 0]) == (300, pytest.approx(300, rel=0.05))
+    path = folder / "mesh.toml"
+    path.write_text(path.read_text().replace("forget = 1.0", "forget = 0.98"))
+    after, n, state = asyncio.run(run([]))
+    assert n == 300
+    assert state.counts[0, 0] <= 100
+    assert after == pytest.approx(before, abs=0.02)
+    path.write_text(path.read_text().replace("seed = 1", "seed = 2"))
+    with pytest.raises(DataError, match="checkpoint must be of the same model; features is"):
+        asyncio.run(run([]))

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.node.telemetry import registry_of, state_of
 
-PAGE = Path(__file__).parents[4] / "docs" / "node.md"
+PAGE = Path(__file__).parents[4] / "docs/reference/node.md"
 
 
 def test_two_nodes_learn_together_and_tell_of_it(tmp_path):

@@ -1,21 +1,24 @@
 """Nodes that forecast: over HTTP, with gaps, killed and started again."""
 
 import asyncio
+import logging
 
 import numpy as np
 import pytest
 from mesh_http import served
-from mesh_node import Client, made, solo_config, until, wait_until
+from mesh_node import DEADLINE, Client, made, solo_config, until, wait_until
 
 import domkl
+from domkl.data.nodes import Form
 from domkl.data.rows import rounds_of
+from domkl.errors import DataError
 from domkl.mesh.config.file import Member, write_config
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node.folder import open_folder
-from domkl.mesh.node.intake import Given
-from domkl.mesh.node.node import Node
-from domkl.mesh.node.sources import accept
+from domkl.mesh.node.intake import Given, OrderError
+from domkl.mesh.node.node import Node, format_of
+from domkl.mesh.node.sources import Replay, accept
 from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.protocol.model import Range
@@ -47,16 +50,23 @@ def body(k, **changes):
     return {"time": at(k), "y": value(k), "x": {"temp": 10 + k % 24 / 2}, "id": f"s{k}"} | changes
 
 
+def flat(k):
+    return {"time": at(k), "load": value(k), "temp": 10 + k % 24 / 2, "battery": "low"}
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
+    """Of a node that has learned N samples; tests may run in any order."""
     with served(tmp_path_factory.mktemp("node"), config()) as (_, address):
-        yield Client(address)
+        client = Client(address)
+        assert client.ask("/predict", {})[0] == 409  # nothing is known yet
+        assert client.learn([flat(k) if k % 2 else body(k) for k in range(N)])[0] == 202
+        wait_until(lambda: client.state()["n_queued"] == 0)
+        yield client
 
 
 def test_a_stream_is_forecast_and_scored_as_in_the_simulator(client):
-    assert client.ask("/predict", {})[0] == 409  # nothing is known yet
-    assert client.learn([body(k) for k in range(N)])[0] == 202
-    state = wait_until(lambda: (s := client.state())["n_queued"] == 0 and s)
+    state = client.state()
     forecasting, given = config().forecast, config()
     plan = forecasting.plan(given.target, given.inputs)
     plan = plan.__class__(**{**vars(plan), "clock": plan.clock._replace(start=int(
@@ -96,8 +106,12 @@ def test_all_horizons_are_answered_with_deviations_and_times(client):
         (body(N - 1, id="late"), "time must be after 2026-01-03T11:00:00"),
         (body(5, id="late"), "one for each step of 1h"),
         (body(N, time="yesterday"), "time must be ISO 8601"),
+        (body(N, time=1.7951e12), "8999, got 1795100000000.0; a number is seconds"),
+        (body(N, time="9999-12-31T23:59"), "years 1000 to 8999, got '9999-12-31T23:59'"),
+        (body(N, time="0001-01-01T00:00+14:00"), "time must be in the years 1000 to 8999, got"),
         (body(N, x={"wind": 1}), "has no place for 'wind'; inputs are temp"),
         (body(N, value=3), "sample must have y or value, got both"),
+        ({"time": at(N), "tmp": 3}, "sample must name inputs or target, got ['tmp']"),
         ([body(N, id="a"), body(N, id="b")], "time must be after"),
     ],
 )
@@ -114,12 +128,38 @@ def test_wrong_samples_are_refused_and_nothing_is_lost(client, wrong, said):
     [
         ({"x": [1]}, "x must not be given"),
         ({"future": [{"time": at(N - 1), "x": {"temp": 3}}]}, "future must be after"),
-        ({"future": [{"time": at(N), "x": {"temp": 3}}]}, "future input must be one of"),
+        ({"future": [{"time": at(0), "x": {"temp": 3}}]}, "got 2026-01-01T00:00:00"),
+        ({"future": [{"time": at(N), "x": {"temp": 3}}]}, "must be one of none, got 'temp'; inp"),
+        ({"future": [{"time": at(N + 9), "x": {"load": 3}}]}, "must be one of none, got 'load'"),
+        ({"future": [{"time": 1.7951e12, "x": {}}]}, "time must be in the years 1000 to 8999"),
+        ({"future": [{"time": at(N), "x": {}}] * 2}, "each step of 1h once, got 2026-01-03T12:00:"),
     ],
 )
 def test_wrong_requests_for_forecasts(client, asked, said):
+    before = client.ask("/predict", {})
     status, found = client.ask("/predict", asked)
     assert (status, said in found["detail"]) == (422, True), found
+    assert client.ask("/predict", {}) == before
+
+
+@pytest.mark.parametrize("outside", ["clip", "refuse"])
+def test_a_future_input_outside_its_range_is_as_one_of_a_sample(tmp_path, outside):
+    forecasting = Forecasting((1,), lags=(1,), ahead=("temp",), season="6h")
+    with served(tmp_path, config(forecast=forecasting, outside=outside)) as (_, address):
+        client = Client(address)
+        assert client.learn([body(k) for k in range(12)])[0] == 202
+        client.wait_learned(12)
+
+        def ask(temp):
+            return client.ask("/predict", {"future": [{"time": at(12), "x": {"temp": temp}}]})
+
+        (status, found), (_, most) = ask(1e9), ask(40)
+        if outside == "refuse":
+            said = "temp must be in -20.0 .. 40.0, got 1000000000.0"
+            assert (status, found["detail"]) == (422, said)
+        else:
+            assert (found["forecasts"], found["n_outside"]) == (most["forecasts"], 1)
+        assert most["n_outside"] == 0
 
 
 def run(folder, samples, **options):
@@ -165,6 +205,51 @@ def test_it_goes_on_where_it_was_with_gaps_and_missing_values(tmp_path):
     assert scored == {str(h): len({k for k in known if k - h in made_at}) for h in HORIZONS}
 
 
+def test_a_stream_of_before_1970_is_as_any_other(tmp_path):
+    """As a sensor sends it whose clock begins anew at midnight of another time zone."""
+    day, found = 86400, []
+    for start in (-day, 50 * day):
+        samples = [body(k, time=start + 3600 * k, id=None) for k in range(N)]
+        folder = folder_of(tmp_path / str(start))
+        run(folder, samples[:30])
+        found.append(run(folder, samples[30:]))
+    (early, earlier), (late, later) = found
+    assert early["horizons"] == late["horizons"]
+    assert early["horizons"]["3"]["n_scored"] == N - 6
+    assert [each.prediction for each in earlier] == [each.prediction for each in later]
+    assert earlier[0].time == "1970-01-02T12:00:00"
+
+
+def test_a_clock_that_goes_back_is_refused_after_a_restart(tmp_path):
+    """Also where all is learned, so that the log has nothing to say about the newest time."""
+    folder = folder_of(tmp_path)
+    run(folder, [body(k) for k in range(9)])
+    for wrong in (8, 3):
+        with pytest.raises(OrderError, match="time must be after 2026-01-01T08:00:00"):
+            run(folder, [body(wrong, id="late")])
+    state, forecasts = run(folder, [body(9)])
+    assert (state["n_accepted"], state["n_learned"]) == (10, 10)
+    assert forecasts[0].time == "2026-01-01T10:00:00"
+
+
+def test_a_log_whose_times_go_back_stops_the_node(tmp_path):
+    """It cannot learn such a sample, and must not go on as if it could."""
+
+    async def story():
+        node = made(folder_of(tmp_path))
+        await node.start()
+        items = [node.format.sample(Given(**body(k, id=None))) for k in (5, 4)]
+        for number, item in enumerate(items, 1):
+            node.backlog.log.append([item.entry])
+            node.backlog.add(number, item.scaled, 0)
+        node.intake._on_accepted()
+        with pytest.raises(DataError, match="time must ascend, got 2026-01-01T04:00:00"):
+            await asyncio.wait_for(node.wait(), DEADLINE)
+        await node.close()
+
+    asyncio.run(story())
+
+
 def test_a_source_goes_on_after_a_sample_out_of_order(tmp_path):
     """As a topic does whose sensor sends a value again: it is logged, and the rest is taken."""
     folder = folder_of(tmp_path / "a")
@@ -179,6 +264,21 @@ def test_a_source_goes_on_after_a_sample_out_of_order(tmp_path):
         return found
 
     assert asyncio.run(story()) == (5, {"out of order": 3})
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_a_horizon_beyond_a_file_is_told_and_the_file_is_taken(tmp_path, caplog, n):
+    path, given = tmp_path / "short.csv", config()
+    lines = [f"{at(k)},{value(k)},{k}" for k in range(n)]
+    path.write_text("when,load,temp\n" + "\n".join(lines) + "\n")
+    caplog.set_level(logging.INFO)
+    replay = Replay(path, format_of(given, given.models()[0]), form=Form(time=("when",)))
+    assert len(replay.values) == n
+    said = [each for each in caplog.records if each.getMessage() == "short file"]
+    assert len(said) == (n == 3)
+    for each in said:
+        assert "horizon must be below the 3 steps of" in each.facts["text"]
+        assert each.levelno == logging.WARNING
 
 
 def test_inputs_known_ahead(tmp_path):

@@ -10,6 +10,7 @@ import pytest
 import domkl
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.protocol.events import Checkpoint, Neighbors, Predicted, Sample, Tick, Timing
+from domkl.mesh.protocol.model import Range
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.testing import Conditions, VirtualNetwork
 from domkl.mesh.testing.schedules import DRAWN, algorithm_of
@@ -196,7 +197,7 @@ def test_a_backlog_is_caught_up_in_lockstep(model_of, talk):
     story.tick(3 * Timing().idle_after)  # the first offer knew of no backlog: two waits
     assert story.all["a"].n_queued == 0  # its neighbors have no samples, and did not make it wait
     n_steps = story.all["c"].measures.n_idle
-    assert n_steps >= 39  # whoever is further away was asked for haste, too
+    assert n_steps >= 20  # whoever is further away was asked for haste, too, while there was news
     story.tick(10 * Timing().idle_after)
     assert story.all["c"].measures.n_idle < n_steps + 60  # and calmed down again
 
@@ -350,9 +351,17 @@ def test_leaving_ends_the_step_under_way(model_of, talk_of):
 
 
 def test_a_snapshot_of_another_model_is_refused(model_of):
+    """Numbers by which the algorithm is tuned may change: what was learned means the same."""
     snapshot = Protocol("a", model_of(), (), incarnation=1).snapshot()
-    with pytest.raises(DataError, match=r"same model; rho is 2\.0 there and 3\.0 here"):
-        Protocol("a", model_of(domkl.DOMKL(rho=3.0)), (), incarnation=2, snapshot=snapshot)
+    for other, said in (
+        (model_of(domkl.DOMKL(loss=domkl.Absolute())), "loss is"),
+        (model_of(domkl.DOKL()), "algorithm is DOMKL there and DOKL here"),
+        (model_of(n_frequencies=4), "frequencies is 3 there and 4 here"),
+        (model_of(target=Range("y", 0, 2)), "target is y 0 1 there and y 0 2 here"),
+    ):
+        with pytest.raises(DataError, match=f"same model; {said}"):
+            Protocol("a", other, (), incarnation=2, snapshot=snapshot)
+    Protocol("a", model_of(domkl.DOMKL(rho=3.0)), (), incarnation=2, snapshot=snapshot)
 
 
 def test_a_broken_snapshot_is_refused(model_of):

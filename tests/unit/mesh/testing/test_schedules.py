@@ -8,7 +8,7 @@ import pytest
 import domkl
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.errors import ParameterError
-from domkl.mesh.testing import Conditions, Outcome, draw, play
+from domkl.mesh.testing import Conditions, Outcome, draw, draw_harsh, play
 from domkl.mesh.testing.schedules import DRAWN, MESSAGE_PASSING, algorithm_of, model, stream
 
 
@@ -61,6 +61,18 @@ def test_a_schedule_repeats_itself_to_the_bit():
     assert (one.error, one.spread, one.dual_sum) == (other.error, other.spread, other.dual_sum)
 
 
+def test_harsh_schedules_have_every_fault_and_end_in_time():
+    schedules = [draw_harsh(seed) for seed in range(10)]
+    assert {each.mode for each in schedules} == {"lockstep", "async"}
+    kinds = {fault.kind for each in schedules for fault in each.faults}
+    assert kinds == {"cut", "crash", "suspend"}
+    for each in schedules:
+        assert all(1 < fault.begin < fault.end <= each.moment(each.healed) for fault in each.faults)
+        crashes = [fault for fault in each.faults if fault.kind == "crash"]
+        assert 1 < len(crashes) < 20
+    assert draw_harsh(3) == draw_harsh(3) != draw_harsh(4)
+
+
 def test_a_healthy_run_breaks_no_guarantee():
     outcome = play(draw(9).without_faults())
     assert outcome.broken(outcome.error) == []
@@ -68,7 +80,8 @@ def test_a_healthy_run_breaks_no_guarantee():
 
 
 def test_each_guarantee_can_be_broken():
-    broken = Outcome(draw(9), np.zeros((1, 1)), 1.0, 1.0, 1e-6, 1, is_sound=False, is_whole=False)
+    given = draw(9), np.zeros((1, 1)), 1.0, 1.0, 1.0, 1e-6, 1
+    broken = Outcome(*given, is_sound=False, is_whole=False)
     assert broken.broken(0.5) == [
         "every sample is learned",
         "states are sound",

@@ -72,5 +72,5 @@ export function grade(verdict) {
   return { word, level: "bad", sign: word === "up" ? "!" : "×" };
 }
 
-export const ALARMING = new Set(["down", "refused", "mismatch", "checkpoint", "history", "reload refused", "failed"]);
-export const PLEASING = new Set(["up", "ready", "reloaded"]);
+export const ALARMING = new Set(["down", "refused", "mismatch", "checkpoint", "history", "reload refused", "failed", "link lost"]);
+export const PLEASING = new Set(["up", "ready", "reloaded", "link up"]);

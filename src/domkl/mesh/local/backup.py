@@ -1,0 +1,228 @@
+"""Back up the folder of a mesh or of a node, while its nodes run; and restore it.
+
+The rules of this file
+----------------------
+- A backup is consistent: checkpoints are copied before the count of acknowledged samples, and that
+  before the journal, so that the journal has all that the others speak of. A node that drops old
+  parts of its journal meanwhile is copied again. The copy is opened as a node would open it, before
+  it enters the archive.
+- Private keys and tokens are in it only if that is asked for.
+- Nothing is overwritten: neither an archive, nor any file of a folder that is restored.
+- Numbers of published predictions are not in it: what a restored node learns may have had the same
+  numbers before, so its predictions get other ids.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import domkl
+from domkl.errors import DataError, ParameterError
+from domkl.mesh.config.certificates import CA, CA_KEY, NODE, NODE_KEY
+from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
+from domkl.mesh.config.spread import COPIED
+from domkl.mesh.history.recorder import FOLDER as HISTORY
+from domkl.mesh.node.checkpoint import NAMES, Checkpoints
+from domkl.mesh.node.folder import DATA
+from domkl.mesh.node.recovery import JOURNAL, MARK, Known, open_log
+from domkl.mesh.node.wal import read_head
+from domkl.storage import replacing
+
+FORMAT, VERSION, MANIFEST = "domkl backup", 1, "backup.json"
+SECRETS = (NODE_KEY, TOKEN, CA_KEY, "ui-token")
+PLAIN = (MESH, COPIED, CA, NODE)
+EPOCH = "epoch"
+TRIES = 20
+MAX_MANIFEST = 2**24  # bytes
+
+
+class Made(NamedTuple):
+    """What a backup holds: by learner, the number of its newest sample."""
+
+    learners: dict[str, int]
+    has_keys: bool
+    made: str
+
+
+def back_up(folder: Path, archive: Path, *, with_keys: bool = False) -> Made:
+    """Write the folder of a mesh or of a node to an archive, which must not exist."""
+    if not (folder / MESH).is_file():
+        raise DataError(f"folder must be of a mesh or of a learner, got {folder}: no {MESH}")
+    if archive.exists():
+        raise ParameterError(f"archive must be a new file, got {archive}, which is there")
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    learners: dict[str, int] = {}
+    digests: dict[str, str] = {}
+    with (
+        replacing(archive, mode=0o600) as file,
+        tarfile.open(fileobj=file, mode="w:gz") as tar,
+        tempfile.TemporaryDirectory(prefix=".domkl-", dir=archive.absolute().parent) as draft,
+    ):
+        for name, path in _files(folder, with_keys):
+            _add(tar, name, path.read_bytes(), digests)
+        for prefix, place in _data_folders(folder):
+            copy = Path(draft) / (prefix or "node")
+            learners[prefix or folder.absolute().name] = copy_data(place, copy)
+            for path in sorted(each for each in copy.rglob("*") if each.is_file()):
+                inner = (PurePosixPath(prefix) / DATA / path.relative_to(copy)).as_posix()
+                _add(tar, inner, path.read_bytes(), digests)
+            shutil.rmtree(copy)
+        head = {"format": FORMAT, "version": VERSION, "domkl": domkl.__version__, "made": made,
+                "has_keys": with_keys, "learners": learners, "files": digests}  # fmt: skip
+        _add(tar, MANIFEST, json.dumps(head, indent=1).encode(), {})
+    return Made(learners, with_keys, made)
+
+
+def copy_data(data: Path, copy: Path) -> int:
+    """Copy what a node has written, while it may write more; return its newest sample's number."""
+    for _ in range(TRIES):
+        shutil.rmtree(copy, ignore_errors=True)
+        try:
+            _copy(data, copy)
+            return _opened(copy)
+        except (DataError, FileNotFoundError) as error:  # the node has dropped a part meanwhile
+            problem = error
+            time.sleep(0.05)
+    raise DataError(f"{data} must be sound to be backed up; {problem}")
+
+
+def _copy(data: Path, copy: Path) -> None:
+    copy.mkdir(parents=True)
+    (copy / JOURNAL).mkdir()
+    for name in (*NAMES, EPOCH, MARK):  # in this order
+        with contextlib.suppress(FileNotFoundError):
+            (copy / name).write_bytes((data / name).read_bytes())
+    for path in sorted((data / JOURNAL).glob("*.log")):
+        (copy / JOURNAL / path.name).write_bytes(path.read_bytes())
+    if (data / HISTORY).is_dir():
+        (copy / HISTORY).mkdir()
+        for path in (data / HISTORY).iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file() and not path.name.startswith("."):
+                    (copy / HISTORY / path.name).write_bytes(path.read_bytes())
+
+
+def _opened(copy: Path) -> int:
+    """Open a copy as a node does at its start, which cuts off what was not acknowledged."""
+    checkpoints = Checkpoints(copy)
+    found = checkpoints.load()
+    heads = [read_head(path.read_bytes()) for path in sorted((copy / JOURNAL).glob("*.log"))]
+    widths = [head[1] for head in heads if head is not None]
+    position = 0 if found is None else found.position
+    accepted = 0 if found is None else found.counts.get("accepted", 0)
+    if not widths:
+        return position
+    known = Known(position, accepted, found is not None, bool(checkpoints.damaged))
+    log = open_log(copy, widths[0], known).log
+    log.close()
+    return log.last
+
+
+def _files(folder: Path, with_keys: bool) -> Iterator[tuple[str, Path]]:
+    """The files besides data, of the folder and of all folders of learners in it."""
+    places = [folder, *(each for each in sorted(folder.iterdir()) if _is_part(each))]
+    for place in places:
+        for name in (*PLAIN, *(SECRETS if with_keys else ())):
+            if (place / name).is_file():
+                yield (place / name).relative_to(folder).as_posix(), place / name
+
+
+def _is_part(path: Path) -> bool:
+    is_learner = (path / MESH).is_file() and not path.is_symlink()
+    return path.is_dir() and (is_learner or path.name in (AUTHORITY, ROUTER))
+
+
+def _data_folders(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Names and data of the learners; the name is empty if the folder itself is a learner's."""
+    if (folder / DATA).is_dir():
+        yield "", folder / DATA
+    for path in sorted(folder.iterdir()):
+        if _is_part(path) and (path / DATA).is_dir():
+            yield path.name, path / DATA
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes, digests: dict[str, str]) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mode, member.mtime = len(data), 0o600, int(time.time())
+    tar.addfile(member, io.BytesIO(data))
+    digests[name] = hashlib.sha256(data).hexdigest()
+
+
+def restore(archive: Path, folder: Path) -> Made:
+    """Restore an archive; files that are there already must be the same, and no data may be."""
+    try:
+        with tarfile.open(archive) as tar:
+            members = {each.name: each for each in tar if each.isfile()}
+            head = _manifest(tar, members)
+            _check_free(folder, head["files"])
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".domkl-", dir=folder) as draft:
+                for name, digest in head["files"].items():
+                    _extract(tar, members.get(name), Path(draft) / name, digest)
+                _place(Path(draft), folder, list(head["files"]))
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise DataError(f"archive must be a backup of domkl, got {archive}: {error}") from None
+    return Made(dict(head["learners"]), bool(head["has_keys"]), str(head["made"]))
+
+
+def _manifest(tar: tarfile.TarFile, members: dict[str, tarfile.TarInfo]) -> dict[str, Any]:
+    member = members.get(MANIFEST)
+    file = None if member is None else tar.extractfile(member)
+    try:
+        head = json.loads(b"" if file is None else file.read(MAX_MANIFEST))
+        is_ours = head["format"] == FORMAT and head["version"] == VERSION
+        sound = is_ours and all(_is_inside(name) for name in head["files"])
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise DataError(f"archive must be a whole backup of domkl, version {VERSION}")
+    found: dict[str, Any] = head
+    return found
+
+
+def _is_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return bool(name) and not path.is_absolute() and ".." not in path.parts
+
+
+def _check_free(folder: Path, digests: dict[str, str]) -> None:
+    for name, digest in digests.items():
+        path = folder / name
+        parts = PurePosixPath(name).parts
+        if DATA in parts:
+            data = folder.joinpath(*parts[: parts.index(DATA) + 1])
+            if data.exists() and any(data.iterdir()):
+                raise ParameterError(
+                    f"{data} must not exist: it is never overwritten; move it away, or restore to"
+                    " another folder"
+                )
+        elif path.exists() and hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+            raise ParameterError(f"{path} must be as in the backup, and differs; move it away")
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo | None, path: Path, digest: str) -> None:
+    file = None if member is None else tar.extractfile(member)
+    data = b"" if file is None else file.read()
+    if file is None or hashlib.sha256(data).hexdigest() != digest:
+        raise DataError(f"{path.name} is missing or damaged in the archive; nothing was restored")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with replacing(path, mode=0o600) as out:
+        out.write(data)
+
+
+def _place(draft: Path, folder: Path, names: list[str]) -> None:
+    """Move files to their places, data last."""
+    for name in sorted(names, key=lambda name: DATA in PurePosixPath(name).parts):
+        path = folder / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            (draft / name).replace(path)

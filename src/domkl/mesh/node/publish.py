@@ -1,0 +1,360 @@
+"""Predictions leave the node: to a broker, a webhook or standard output, each at most once.
+
+The rules of this file
+----------------------
+- A prediction has an id: the learner, a random part, and the number of its sample in the log.
+- Before a prediction is given to an outlet, its number is on disk (`Published`). After a kill, what
+  the node learns again up to this number is not published again; what was just being published may
+  be missing.
+- What an outlet has surely not passed on is given to it again. What it may have passed on is not.
+- While an outlet is lost, the newest predictions wait, so many at most; older ones are dropped and
+  counted. No sample waits for an outlet.
+- Where the file cannot be written, nothing is published.
+"""
+
+import asyncio
+import base64
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import struct
+import sys
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol
+from urllib.parse import unquote, urlsplit
+
+from domkl.errors import MeshError, ParameterError
+from domkl.mesh.node.log import event
+from domkl.mesh.node.node import Node
+from domkl.mesh.node.outgoing import Content
+from domkl.storage import write
+
+BACK_OFF = (0.5, 30.0)  # seconds before an outlet is tried again: at first, at most
+AT_ONCE = 20  # predictions that share a sync; brokers take so many before they acknowledge one
+HELD = 1000  # predictions that wait for an outlet, at most
+TIMEOUT = 10.0  # seconds, of a webhook
+STOPPING = 2.0  # seconds to publish what waits when the node stops
+MAGIC = b"DOMKLP1\n"
+_RECORD = struct.Struct("<8sI8sQ")  # magic, checksum, random part of the ids, number
+
+#: surely passed on; perhaps; refused by whoever answered; surely not
+Outcome = Literal["sent", "unsure", "refused", "not sent"]
+
+
+class LostError(MeshError):
+    """A broker or another outlet is lost, or could not be reached."""
+
+
+class Prediction(NamedTuple):
+    """A prediction as it is published; the text is a JSON object, and has the id, too."""
+
+    id: str
+    text: str
+
+
+class Outlet(Protocol):
+    """Where predictions go."""
+
+    @property
+    def kind(self) -> str:
+        """The name of the link in metrics and alarms."""
+
+    @property
+    def where(self) -> str:
+        """What is told of it; no password."""
+
+    async def open(self) -> None:
+        """Connect; LostError if that is impossible."""
+
+    async def send(self, items: Sequence[Prediction]) -> list[Outcome]:
+        """Pass predictions on; say what became of each."""
+
+    async def wait_lost(self) -> None:
+        """Raise LostError when the outlet is lost, without anything being sent."""
+
+    async def close(self) -> None:
+        """Leave it; may be called at any time."""
+
+
+class Published:
+    """The number of the newest prediction that was given to an outlet, on disk.
+
+    Parameters
+    ----------
+    path : Path
+    last : int
+        Number of the newest sample in the log. If the file has a greater one, or is damaged,
+        samples are numbered anew: the ids get another random part, and what the log has is not
+        published.
+    """
+
+    def __init__(self, path: Path, last: int) -> None:
+        stream, self.number = self._read(path, last)
+        self.stream = stream.decode()
+        if not path.exists() or path.read_bytes() != self._record():  # a full disk has no room
+            write(path, self._record(), mode=0o600)
+        self._handle: int | None = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+
+    def set(self, number: int) -> None:
+        """Note, on disk, that predictions up to this number are given away."""
+        assert self._handle is not None
+        before, self.number = self.number, number
+        try:
+            os.pwrite(self._handle, self._record(), 0)
+            os.fdatasync(self._handle)
+        except OSError:
+            self.number = before
+            raise
+
+    def close(self) -> None:
+        """Close the file; a second call does nothing."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+    @staticmethod
+    def _read(path: Path, last: int) -> tuple[bytes, int]:
+        data = path.read_bytes() if path.exists() else None
+        if data is not None and len(data) == _RECORD.size:
+            magic, checksum, stream, number = _RECORD.unpack(data)
+            if magic == MAGIC and checksum == zlib.crc32(data[12:]) and number <= last:
+                return stream, number
+        return secrets.token_hex(4).encode(), 0 if data is None else last
+
+    def _record(self) -> bytes:
+        rest = struct.pack("<8sQ", self.stream.encode(), self.number)
+        return struct.pack("<8sI", MAGIC, zlib.crc32(rest)) + rest
+
+
+class Publisher:
+    """Gives a node's predictions to an outlet, in order and at most once each.
+
+    Parameters
+    ----------
+    node : Node
+    outlet : Outlet
+
+    Attributes
+    ----------
+    counts : Counter
+        Predictions of this process by outcome: sent, unsure, refused, dropped.
+    """
+
+    def __init__(self, node: Node, outlet: Outlet) -> None:
+        self.counts: Counter[str] = Counter()
+        self._node, self._outlet, self._kind = node, outlet, outlet.kind
+        name = f"published-{self._kind.replace(' ', '-')}"
+        self._mark = Published(node.folder.data / name, node.backlog.log.last)
+        self._waiting: deque[tuple[int, Content]] = deque()
+        self._has_more, self._is_busy = asyncio.Event(), False
+        node.published[self._kind] = self.counts
+        node.outgoing.listeners.append(self.add)
+
+    def add(self, number: int, content: Content) -> None:
+        """Have a prediction published, unless it was."""
+        if number <= self._mark.number:
+            return
+        if len(self._waiting) >= HELD:
+            self._waiting.popleft()
+            self.counts["dropped"] += 1
+        self._waiting.append((number, content))
+        self._has_more.set()
+
+    async def run(self) -> None:
+        """Publish until cancelled; try again whenever the outlet is lost."""
+        pause, outlet = BACK_OFF[0], self._outlet
+        while True:
+            n_sent = self.counts["sent"]
+            try:
+                await outlet.open()
+                self._node.note_link(self._kind, True, outlet.where)
+                await self._publish()
+            except LostError as error:
+                text = f"{outlet.where}: {error}; trying again"
+                self._node.note_link(self._kind, False, text)
+            finally:
+                await outlet.close()
+            if self.counts["sent"] > n_sent:  # it was not lost again at once
+                pause = BACK_OFF[0]
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, BACK_OFF[1])
+
+    async def drain(self, is_patient: bool = False) -> None:
+        """Wait until nothing waits, for two seconds; as long as the outlet is there if patient."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + STOPPING
+        while self._waiting or self._is_busy:
+            if loop.time() > end and not (is_patient and self._node.links.get(self._kind)):
+                return
+            await asyncio.sleep(0.02)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._mark.close()
+
+    async def _publish(self) -> None:
+        while True:
+            await self._more()
+            items = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
+            self._is_busy = True
+            try:
+                outcomes = await self._give(items)
+            finally:
+                self._is_busy = False
+            again = [item for item, o in zip(items, outcomes, strict=True) if o == "not sent"]
+            self._waiting.extendleft(reversed(again))
+            self.counts.update(each for each in outcomes if each != "not sent")
+            if again or "unsure" in outcomes:
+                raise LostError("the connection was lost while predictions were sent")
+
+    async def _more(self) -> None:
+        """Wait for predictions; LostError if the outlet is lost meanwhile."""
+        if self._waiting:
+            return
+        self._has_more.clear()
+        tasks = [asyncio.ensure_future(self._outlet.wait_lost()),
+                 asyncio.ensure_future(self._has_more.wait())]  # fmt: skip
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _give(self, items: Sequence[tuple[int, Content]]) -> list[Outcome]:
+        """Note numbers on disk, then send."""
+        try:
+            await asyncio.to_thread(self._mark.set, items[-1][0])
+        except OSError as error:
+            event("cannot publish", text=f"{error.strerror}: nothing is published meanwhile")
+            return ["not sent"] * len(items)
+        return await self._outlet.send([self._prediction(*item) for item in items])
+
+    def _prediction(self, number: int, content: Content) -> Prediction:
+        name = f"{content['learner']}-{self._mark.stream}-{number}"
+        return Prediction(name, json.dumps({"id": name, **content}, allow_nan=False))
+
+
+class Lines:
+    """JSON lines on standard output."""
+
+    kind, where = "standard output", "one JSON object a line"
+
+    def __init__(self, handle: int | None = None) -> None:
+        self._handle = sys.stdout.fileno() if handle is None else handle
+        self._is_broken = False
+
+    async def open(self) -> None:
+        """Raise LostError if nobody reads any more."""
+        if self._is_broken:
+            raise LostError("nobody reads it any more")
+
+    async def send(self, items: Sequence[Prediction]) -> list[Outcome]:
+        """Write one line for each."""
+        data = "".join(each.text + "\n" for each in items).encode()
+        try:
+            await asyncio.to_thread(self._write, data)
+        except OSError:
+            self._is_broken = True
+            return ["unsure"] * len(items)
+        return ["sent"] * len(items)
+
+    async def wait_lost(self) -> None:
+        """Wait for ever: it shows when something is written."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._handle, view) :]
+
+
+class Webhook:
+    """An address that takes each prediction as the body of a POST.
+
+    A connection that cannot be made is tried again. Whatever happens after that, the prediction is
+    not sent again: the receiver may have it.
+    """
+
+    kind = "webhook"
+
+    def __init__(self, url: str) -> None:
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            parts, port = urlsplit(""), None
+        shown = url.rpartition("@")[2]  # the part before may be a password
+        is_clean = url.isprintable() and " " not in url
+        if parts.scheme not in ("http", "https") or not parts.hostname or not is_clean:
+            raise ParameterError(f"webhook must be http://host/path or https://, got {shown!r}")
+        is_tls = parts.scheme == "https"
+        make = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
+        host = parts.hostname
+        self._connect: Callable[[], http.client.HTTPConnection] = lambda: make(
+            host, port or (443 if is_tls else 80), timeout=TIMEOUT
+        )
+        self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self.where = host
+        self._headers = {"Content-Type": "application/json"}
+        if parts.username is not None:
+            login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            coded = base64.b64encode(login.encode()).decode()
+            self._headers["Authorization"] = f"Basic {coded}"
+
+    async def open(self) -> None:
+        """Connect once, to see whether anybody is there."""
+        await asyncio.to_thread(self._look)
+
+    async def send(self, items: Sequence[Prediction]) -> list[Outcome]:
+        """Send one request for each."""
+        return await asyncio.to_thread(self._post_all, items)
+
+    async def wait_lost(self) -> None:
+        """Wait for ever: it shows when something is sent."""
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Do nothing: no connection is kept."""
+
+    def _look(self) -> None:
+        try:
+            with contextlib.closing(self._connect()) as connection:
+                connection.connect()
+        except OSError as error:
+            raise LostError(str(error)) from None
+
+    def _post_all(self, items: Sequence[Prediction]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for item in items:
+            outcomes.append(self._post(item))
+            if outcomes[-1] in ("not sent", "unsure"):
+                break
+        return outcomes + ["not sent"] * (len(items) - len(outcomes))
+
+    def _post(self, item: Prediction) -> Outcome:
+        with contextlib.closing(self._connect()) as connection:
+            try:
+                connection.connect()
+            except OSError:
+                return "not sent"
+            try:
+                headers = self._headers | {"Idempotency-Key": item.id}
+                connection.request("POST", self._path, item.text, headers)
+                status = connection.getresponse().status
+            except (OSError, http.client.HTTPException):
+                return "unsure"
+        if 200 <= status < 300:
+            return "sent"
+        event("prediction refused", webhook=self.where, status=status, id=item.id)
+        return "refused"
