@@ -1,0 +1,96 @@
+"""A release puts four things in step, or changes nothing."""
+
+import importlib.util
+import subprocess
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SPEC = importlib.util.spec_from_file_location("release", ROOT / "tools/release.py")
+release = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(release)
+
+TEXTS = {
+    release.MODULE: '"""Words."""\n\n__version__ = "0.2.0"\n',
+    release.CITATION: "title: x\nversion: 0.2.0\ndate-released: 2026-11-16\nlicense: y\n",
+    release.CHANGELOG: "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## [0.2.0]\n",
+}
+WORDS = ["0.3.0", "--date", "2026-11-17"]
+
+
+def git(folder, *words):
+    done = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
+        cwd=folder, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "a")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "a@b")
+    for name, text in TEXTS.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    git(tmp_path, "init", "--quiet")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "-m", "begin")
+    return tmp_path
+
+
+def test_all_four_are_in_step(tree):
+    assert release.main(WORDS, tree) == 0
+    made = {name: (tree / name).read_text() for name in TEXTS}
+    assert '__version__ = "0.3.0"' in made[release.MODULE]
+    assert "version: 0.3.0\ndate-released: 2026-11-17\n" in made[release.CITATION]
+    begin = "# Changelog\n\n## [Unreleased]\n\n## [0.3.0] - 2026-11-17\n\n### Added\n\n- A thing.\n"
+    assert made[release.CHANGELOG].startswith(begin)
+    assert git(tree, "describe", "--tags").strip() == "v0.3.0"
+    assert git(tree, "status", "--porcelain") == ""
+
+
+def test_a_dry_run_changes_nothing(tree, capsys):
+    assert release.main([*WORDS, "--dry-run"], tree) == 0
+    assert capsys.readouterr().out.startswith("0.2.0 -> 0.3.0, 2026-11-17: ")
+    assert {name: (tree / name).read_text() for name in TEXTS} == TEXTS
+    assert git(tree, "tag") == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [("0.2.0", "must be above 0.2.0, got 0.2.0"), ("0.3", "must have the form 1.2.3, got '0.3'")],
+)
+def test_a_wrong_version_is_refused(tree, capsys, version, why):
+    assert release.main([version], tree) == 2
+    assert why in capsys.readouterr().err
+
+
+def test_a_changed_tree_and_an_old_tag_are_refused(tree, capsys):
+    git(tree, "tag", "v0.3.0")
+    assert release.main(WORDS, tree) == 2
+    assert "the tag v0.3.0 must be new" in capsys.readouterr().err
+    (tree / "stray").write_text("x")
+    assert release.main(WORDS, tree) == 2
+    assert "the tree must have no changes, got ?? stray" in capsys.readouterr().err
+
+
+def test_files_that_are_not_in_step_are_refused():
+    day = date(2026, 11, 17)
+    behind = {**TEXTS, release.CITATION: "version: 0.1.0\n"}
+    with pytest.raises(release.ReleaseError, match=r"must have version 0\.2\.0"):
+        release.released(behind, "0.3.0", day)
+    empty = {**TEXTS, release.CHANGELOG: "## [Unreleased]\n\n## [0.2.0]\n\n- A thing.\n"}
+    with pytest.raises(release.ReleaseError, match="must have entries under Unreleased"):
+        release.released(empty, "0.3.0", day)
+
+
+def test_the_files_of_this_tree_could_be_released():
+    texts = {name: (ROOT / name).read_text() for name in TEXTS}
+    assert (
+        "## [99.0.0] - 2026-11-17"
+        in release.released(texts, "99.0.0", date(2026, 11, 17))[release.CHANGELOG]
+    )

@@ -1,0 +1,143 @@
+"""Build wheel and sdist, reproducibly, and try them: python tools/dist.py build|try|pythons
+
+build     from the committed files, twice, in two folders; the digests must be equal
+try       install wheel and sdist into empty environments and run tools/smoke.py there
+pythons   install the wheel under every supported Python that is found here, and run tools/smoke.py
+
+Everything but dist/ lies in a temporary folder. Packages come from where pip is set up to look.
+"""
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+DIST = ROOT / "dist"
+SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
+EXTRAS = "mesh,sklearn"
+
+
+def run(*words: str | Path, cwd: Path = ROOT, **environment: str) -> str:
+    """Run a command; what it prints."""
+    done = subprocess.run(
+        [str(word) for word in words],
+        cwd=cwd,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(str(word) for word in words)} ended with {done.returncode}")
+    return done.stdout.strip()
+
+
+def environment(folder: Path, python: str, *packages: str) -> Path:
+    """A virtual environment with these packages; its Python."""
+    run(python, "-m", "venv", folder)
+    made = folder / "bin" / "python"
+    pip = (made, "-m", "pip", "--quiet", "--disable-pip-version-check", "install")
+    run(*pip, "-c", ROOT / "constraints.txt", *packages)
+    return made
+
+
+def build() -> list[Path]:
+    """Build twice from the last commit; put the files into dist/ if both are equal."""
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    moment = run("git", "log", "-1", "--format=%ct")
+    digests: list[dict[str, str]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        python = environment(folder / "env", sys.executable, *needs)
+        for place in ("first", "second"):
+            tree = folder / place
+            tree.mkdir()
+            run("git", "archive", "--output", folder / "tree.tar", "HEAD")
+            shutil.unpack_archive(folder / "tree.tar", tree, filter="data")
+            out = folder / f"{place}-dist"
+            build_words = ("-m", "hatchling", "build", "-d", out)
+            run(python, *build_words, cwd=tree, SOURCE_DATE_EPOCH=moment)
+            digests.append({path.name: _digest(path) for path in sorted(out.iterdir())})
+        if digests[0] != digests[1]:
+            sys.exit(f"two builds must be equal, got {digests[0]} and {digests[1]}")
+        shutil.rmtree(DIST, ignore_errors=True)
+        shutil.copytree(out, DIST)
+    for file, digest in digests[0].items():
+        print(f"{digest}  dist/{file}")
+    return sorted(DIST.iterdir())
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def built(suffix: str) -> Path:
+    """The one file of dist/ that ends so."""
+    found = sorted(DIST.glob(f"*{suffix}"))
+    if len(found) != 1:
+        sys.exit(f"dist must have one *{suffix}, got {len(found)}; run tools/dist.py build first")
+    return found[0]
+
+
+def smoke(python: str, package: Path) -> None:
+    """Install a built file into an empty environment, and try it there."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = environment(folder / "env", python, f"domkl[{EXTRAS}] @ {package.as_uri()}")
+        work = folder / "work"
+        work.mkdir()
+        said = run(made, "-I", ROOT / "tools" / "smoke.py", cwd=work, NUMBA_CACHE_DIR=str(folder))
+    print(f"{package.name}: {said}; {time.monotonic() - start:.0f} s", flush=True)
+
+
+def pythons() -> None:
+    """Try the wheel under every supported Python that is here; say which are not."""
+    missing = []
+    for version in SUPPORTED:
+        python = _python(version)
+        if python is None:
+            missing.append(version)
+        else:
+            smoke(python, built(".whl"))
+    if missing:
+        print(f"not found here, and not tried: Python {', '.join(missing)}")
+
+
+def _python(version: str) -> str | None:
+    """An interpreter of this version: on the path, or of pyenv."""
+    places = [shutil.which(f"python{version}")]
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    places += [str(each / "bin" / "python") for each in sorted(root.glob(f"{version}.*"))]
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for place in places:
+        if place is None:
+            continue
+        done = subprocess.run([place, "-c", ask], capture_output=True, text=True)
+        if done.stdout.strip() == version:
+            return place
+    return None
+
+
+def main() -> None:
+    """Do what is asked."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=("build", "try", "pythons"))
+    action = parser.parse_args().action
+    if action == "build":
+        build()
+    elif action == "try":
+        for suffix in (".whl", ".tar.gz"):
+            smoke(sys.executable, built(suffix))
+    else:
+        pythons()
+
+
+if __name__ == "__main__":
+    main()
