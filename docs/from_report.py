@@ -2,9 +2,9 @@
 
 python docs/from_report.py domkl-out/reproduce-001
 
-A run of `all` becomes reproduce.md, one of `beyond` the table of which-learner.md and the section
-"Beyond the paper" of reproduce.md; each with its JSON, so that tests/test_docs.py can hold the page
-to it.
+A run of `all` becomes reproduce.md, one of `stations` stations.md, one of `beyond` the table of
+which-learner.md and the section "Beyond the paper" of reproduce.md; each with its JSON, so that
+tests/test_docs.py can hold the page to it.
 """
 
 import json
@@ -16,6 +16,7 @@ from typing import Any
 from domkl.experiments.reproduce.page import as_markdown, figures_of, table_markdown
 
 DOCS = Path(__file__).parent
+EXPLANATION = DOCS / "explanation"
 MARK = "<!-- from which-learner.json, by docs/from_report.py -->\n"
 
 
@@ -24,7 +25,7 @@ def which_learner(document: dict[str, Any], page: str) -> str:
     table = document["sections"][0]["tables"][0]
     how = f"{_how(document)}."
     figure = document["sections"][0]["figures"][0]
-    shown = f"![{figure['caption']}](images/which-learner/{figure['id']}.png)"
+    shown = f"![{figure['caption']}](../images/which-learner/{figure['id']}.png)"
     return f"{page[: page.index(MARK)]}{MARK}\n{table_markdown(table)}\n{how}\n\n{shown}\n"
 
 
@@ -47,9 +48,10 @@ def main(folder: Path) -> None:
     """Write the pages of a run."""
     document = json.loads((folder / "results.json").read_text())
     if document["part"] == "beyond":
-        whole = json.loads((DOCS / "reproduce.json").read_text())
+        whole = json.loads((EXPLANATION / "reproduce.json").read_text())
         write(folder, with_section(whole, document), "reproduce")
-    write(folder, document, {"all": "reproduce", "beyond": "which-learner"}[document["part"]])
+    pages = {"all": "reproduce", "beyond": "which-learner", "stations": "stations"}
+    write(folder, document, pages[document["part"]])
 
 
 def write(folder: Path, document: dict[str, Any], name: str) -> None:
@@ -61,12 +63,12 @@ def write(folder: Path, document: dict[str, Any], name: str) -> None:
         if source.exists():
             shutil.copy(source, pictures)
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    (DOCS / f"{name}.json").write_text(text + "\n")
-    path = DOCS / f"{name}.md"
-    if name == "reproduce":
-        path.write_text(as_markdown(document, f"images/{name}"))
-    else:
+    (EXPLANATION / f"{name}.json").write_text(text + "\n")
+    path = EXPLANATION / f"{name}.md"
+    if name == "which-learner":
         path.write_text(which_learner(document, path.read_text()))
+    else:
+        path.write_text(as_markdown(document, f"../images/{name}"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/watch.md: python docs/screenshots.py
+"""Make the pictures of docs/howto/watch.md: python docs/screenshots.py
 
 Runs ten learners as processes on the shipped traffic series, kills one and starts it again, cuts
 one off, and takes pictures of the page meanwhile. Needs the extra dev, and Chromium.

@@ -6,25 +6,36 @@ import importlib.util
 import json
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import domkl
 from domkl.cli.main import main, parser
+from domkl.experiments.reproduce import PARTS
 from domkl.experiments.reproduce.page import as_markdown, figures_of
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = (ROOT / "README.md").read_text()
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def _name(page):
+    return str(page.relative_to(ROOT))
+
+
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", WITH_CODE, ids=_name)
 def test_python_blocks_run(page, capsys, tmp_path, monkeypatch):
     text = page.read_text()
     for name, content in re.findall(r"```python file=(\S+)\n(.*?)```", text, re.S):
         (tmp_path / name).write_text(content)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
     exec(compile("\n".join(blocks), str(page), "exec"), {"__name__": "__main__"})
 
@@ -38,7 +49,7 @@ def test_the_example_prints_what_its_comment_says(capsys, tmp_path, monkeypatch)
 
 
 def test_the_user_algorithm_is_fifty_lines():
-    text = (ROOT / "docs/own-algorithm.md").read_text()
+    text = (ROOT / "docs/tutorial/own-algorithm.md").read_text()
     (block,) = re.findall(r"```python file=gossip.py\n(.*?)```", text, re.S)
     assert len(block.splitlines()) <= 50
 
@@ -83,20 +94,86 @@ def test_the_sweep_of_the_readme_runs(tmp_path, capsys):
     words = [str(ROOT / word) if word.endswith(".toml") else word for word in command.split()]
     assert main([*words, "--workers", "1", "--out", str(tmp_path)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2 + 2 * 2 * 6
-    block = re.search(r"```toml\n(.*?)```", (ROOT / "docs/sweeps.md").read_text(), re.S)
-    assert block[1] == (ROOT / "docs/rho.toml").read_text()
+    block = re.search(r"```toml\n(.*?)```", (ROOT / "docs/howto/sweeps.md").read_text(), re.S)
+    assert block[1] == (ROOT / "docs/howto/rho.toml").read_text()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+#: questions of a new user, and what must stand where the README leads with the first click
+ANSWERS = {
+    "How do I predict my CSV?": "domkl simulate --csv",
+    "How do I forecast a day?": "To forecast a day of hourly data, take 24",
+    "How do I run five nodes?": "domkl mesh up my-mesh",
+    "How do I see whether they are well?": "domkl mesh status my-mesh",
+    "How do I add one?": "domkl mesh add mesh",
+    "How do I survive a stolen device?": "domkl mesh rotate-keys my-mesh --authority retire",
+    "How do I write an algorithm?": "domkl.CompiledAlgorithm",
+    "How do I reproduce the paper?": "domkl reproduce all",
+    "How do I cite it?": "cff-version",
+    "How do I report a hole?": "private reporting form",
+}
+
+
+@pytest.mark.parametrize("question", ANSWERS)
+def test_the_readme_leads_to_an_answer(question):
+    """One click: three are allowed."""
+    found = re.search(rf"^\| {re.escape(question)} \| \[[^]]+\]\(([^)]+)\) \|$", README, re.M)
+    path, _, heading = found[1].partition("#")
+    text = (ROOT / path).read_text()
+    if heading:
+        parts = re.split(r"^(#+ .*)$", text, flags=re.M)
+        (text,) = [b for a, b in zip(parts[1::2], parts[2::2], strict=True) if _slug(a) == heading]
+    assert ANSWERS[question] in text
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 120
+
+
+def _commands_of(text):
+    """Lines of code blocks that begin with domkl, as a shell would read them."""
+    for block in re.findall(r"```\n(.*?)```", text, re.S):
+        for line in block.replace("\\\n", " ").splitlines():
+            if re.match("domkl [a-z]", line) and "--help" not in line:
+                yield line.removeprefix("domkl ").split(" < ")[0]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_commands_parse(page):
+    for command in _commands_of(page.read_text()):
+        parser().parse_args(shlex.split(command, comments=True))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_no_placeholder_is_left(page):
     assert not re.search(r"@[A-Z_]+@|TODO|TBD", page.read_text())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=_name)
 def test_links_lead_somewhere(page):
-    for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+    """Files, and headings in them; `make docs` checks the links of the site as built."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", _without_code(page.read_text())):
         if not link.startswith("https://"):
-            assert (page.parent / link).exists(), link
+            path, _, heading = link.partition("#")
+            target = page.parent / path if path else page
+            assert target.exists(), link
+            assert not heading or heading in _anchors(target), link
+
+
+def _without_code(text):
+    return re.sub(r"```.*?```", "", text, flags=re.S)
+
+
+def _anchors(page):
+    """Headings as GitHub and MyST make them addresses."""
+    titles = re.findall(r"^#+ (.*)$", _without_code(page.read_text()), re.M)
+    included = re.match(r"```\{include\} (\S+)", page.read_text())
+    if included:
+        return _anchors(page.parent / included[1])
+    return {_slug(title) for title in titles}
+
+
+def _slug(title):
+    return re.sub(r"[^\w\- ]", "", title.lower().lstrip("# ")).replace(" ", "-")
 
 
 def _resolve(dotted):
@@ -112,7 +189,7 @@ def _resolve(dotted):
     raise AssertionError(dotted)
 
 
-EQUATIONS = (ROOT / "docs/equations.md").read_text()
+EQUATIONS = (ROOT / "docs/reference/equations.md").read_text()
 EQUATION_ROWS = re.findall(r"^\| \((\d+)\) \|.*\| `([^`]+)` \| `([^`]+)` \|$", EQUATIONS, re.M)
 
 
@@ -145,13 +222,40 @@ def test_the_cli_page_holds_the_current_help(words, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*words, "--help"])
     assert stop.value.code == 0
-    assert capsys.readouterr().out.strip() in (ROOT / "docs/cli.md").read_text()
+    assert capsys.readouterr().out.strip() in (ROOT / "docs/reference/cli.md").read_text()
+
+
+def test_the_page_of_the_mesh_file_has_every_key_and_its_default():
+    from domkl.mesh.config import file, forecasting, settings
+    from domkl.mesh.protocol.events import Timing
+
+    page = (ROOT / "docs/reference/mesh-toml.md").read_text()
+    rows = dict(reversed(re.findall(r"^\| `(\w+)` \| `?([^|]*?)`? \|", page, re.M)))
+    keys = {*file._TOP, *file._MODEL, *Timing._fields, *settings.Member.__dataclass_fields__}
+    keys |= forecasting.Forecasting.__dataclass_fields__.keys()
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]*)`", page))))
+    assert keys <= named
+    assert {key: float(rows[key]) for key in Timing._fields} == Timing()._asdict()
+    plain = settings.MeshConfig.__dataclass_fields__
+    for key in ("checkpoint_every", "queue", "seed", "delay"):
+        assert int(rows[key]) == plain[key].default, key
+    for key in ("name", "mode", "transport", "outside", "dtype"):
+        assert rows[key].strip('"') == plain[key].default, key
 
 
 def test_every_exit_code_has_a_paragraph():
-    text = (ROOT / "docs/exit-codes.md").read_text()
+    text = (ROOT / "docs/reference/exit-codes.md").read_text()
     for code in (0, 1, 2, 3, 4, 5, 6, 130):
         assert f"## {code}: " in text
+
+
+def test_the_page_of_licences_is_current():
+    """What is installed with all extras; no licence that demands the same of its users."""
+    module = _loaded(ROOT / "tools/licences.py")
+    page = module.PAGE.read_text()
+    assert module.page(page) == page, "run python tools/licences.py --write"
+    assert "not stated" not in page
+    assert not re.search(r"\bA?L?GPL", page)
 
 
 def test_the_versions_agree():
@@ -160,28 +264,29 @@ def test_the_versions_agree():
     assert f"version: {domkl.__version__}\n" in (ROOT / "CITATION.cff").read_text()
 
 
-def test_the_reproduction_page_is_made_from_its_json():
-    """Every number in it comes from the JSON of that run."""
-    document = json.loads((ROOT / "docs/reproduce.json").read_text())
-    page = (ROOT / "docs/reproduce.md").read_text()
-    assert as_markdown(document, "images/reproduce") == page
+@pytest.mark.parametrize("name", ["reproduce", "stations"])
+def test_a_report_is_made_from_its_json(name):
+    """Every number in it comes from the JSON of that run, a full one with all data sets."""
+    document = json.loads((ROOT / f"docs/explanation/{name}.json").read_text())
+    page = (ROOT / f"docs/explanation/{name}.md").read_text()
+    assert as_markdown(document, f"../images/{name}") == page
     for figure in figures_of(document):
-        assert (ROOT / f"docs/images/reproduce/{figure['id']}.png").exists()
-    assert document["trials"] == 500
+        assert (ROOT / f"docs/images/{name}/{figure['id']}.png").exists()
+    assert document["trials"] == PARTS[document["part"]].trials
     assert document["missing"] == {}
 
 
-def _from_report():
-    spec = importlib.util.spec_from_file_location("from_report", ROOT / "docs/from_report.py")
+def _loaded(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def test_a_section_that_was_made_later_says_so():
-    whole = json.loads((ROOT / "docs/reproduce.json").read_text())
-    later = json.loads((ROOT / "docs/which-learner.json").read_text())
-    made = _from_report().with_section(whole, later)
+    whole = json.loads((ROOT / "docs/explanation/reproduce.json").read_text())
+    later = json.loads((ROOT / "docs/explanation/which-learner.json").read_text())
+    made = _loaded(ROOT / "docs/from_report.py").with_section(whole, later)
     assert [each["id"] for each in made["sections"]] == [each["id"] for each in whole["sections"]]
     assert made["sections"][:-1] == whole["sections"][:-1]
     assert made["sections"][-1]["text"][0].startswith("Made later than the rest, by domkl")
@@ -189,9 +294,9 @@ def test_a_section_that_was_made_later_says_so():
 
 
 def test_the_table_of_learners_is_made_from_its_json():
-    module = _from_report()
-    document = json.loads((ROOT / "docs/which-learner.json").read_text())
-    page = (ROOT / "docs/which-learner.md").read_text()
+    module = _loaded(ROOT / "docs/from_report.py")
+    document = json.loads((ROOT / "docs/explanation/which-learner.json").read_text())
+    page = (ROOT / "docs/explanation/which-learner.md").read_text()
     assert module.which_learner(document, page) == page
     assert document["missing"] == {}
 
@@ -212,7 +317,7 @@ def test_the_protocol_page_agrees_with_the_code():
     from domkl.mesh.protocol.events import Timing
     from domkl.mesh.testing import schedules
 
-    page = (ROOT / "docs" / "mesh-protocol.md").read_text()
+    page = (ROOT / "docs/explanation/mesh-protocol.md").read_text()
     frames = _section(page, "Frames")
     sizes = [int(n) for n in re.findall(r"^\| [a-z_ ]+ \| (\d+) \|", frames, re.MULTILINE)]
     assert sum(sizes) == wire.HEADER.size
@@ -226,8 +331,26 @@ def test_the_protocol_page_agrees_with_the_code():
     source = (ROOT / "src/domkl/mesh/protocol/edges.py").read_text()
     refused = frames.split("by neighbor and reason")[1]
     reasons = re.findall(r"^\| ([a-z]+) \| [^|]+\|$", refused, re.MULTILINE)
-    assert len(reasons) == 9
+    assert len(reasons) == 8
     assert all(f'"{reason}"' in source for reason in reasons)
     times = re.findall(r"^\| ([a-z_]+) \| ([\d.]+) \|", _section(page, "Time"), re.MULTILINE)
     assert {name: float(value) for name, value in times} == Timing()._asdict()
     assert (schedules.MAX_DUAL_SUM, schedules.MAX_SPREAD) == (1e-9, 1.0)  # as promised there
+
+
+def test_it_is_installed_from_a_clone_or_a_wheel():
+    """The package is on no registry, so no page may say `pip install domkl`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wheel = f"./domkl-{domkl.__version__}-py3-none-any.whl"
+    n_found = 0
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for line in re.findall(
+            r"pip install[^`\n]*", page.read_text().replace("install\n", "install ")
+        ):
+            assert not re.search(r"install ('|\")?domkl", line), (page, line)
+            for place, extras in re.findall(r"'([^'\[]+)\[([a-z,0-9]+)\]'", line):
+                n_found += 1
+                assert place in (".", wheel), (page, line)
+                known = project["optional-dependencies"]
+                assert set(extras.split(",")) <= set(known), (page, line)
+    assert n_found >= 6

@@ -1,0 +1,29 @@
+"""A mesh that is killed and heals: five real processes, one is killed, one is cut off.
+
+The same as `domkl mesh demo`, which has ten. The picture compares the errors with those of a
+simulation in which nothing fails. Linux only; needs the extra mesh.
+"""
+
+import tempfile
+from pathlib import Path
+
+import picture
+
+from domkl.experiments.mesh_demo import Findings
+from domkl.experiments.mesh_figure import write_figure
+from domkl.mesh.local.demo import Plan, run_demo
+
+
+def main():
+    """Run the mesh for half a minute, then draw what happened."""
+    args = picture.options(__doc__.splitlines()[0]).parse_args()
+    plan = Plan(n_learners=5, rate=10.0, seconds=30.0)
+    with tempfile.TemporaryDirectory() as folder:
+        found = Findings(run_demo(Path(folder), plan, print))
+    path = args.out / "mesh_heals.png"
+    write_figure(path, found)
+    print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()
