@@ -1,5 +1,12 @@
 # make run    set up .venv and run the main job, then a real network: thirty car parks
 # make test   set up .venv with everything; lint, type-check, test
+# make docs   set up .venv with what the site needs; build it into build/site
+# make docs-test  run the documents and the examples, build the site and check it
+# make release VERSION=1.2.3  version, changelog, citation, commit and tag; DRY=1 only says what it would do
+# make dist   build wheel and sdist twice, compare them, and try both in empty environments
+# make pythons  try the wheel under every supported Python that is here
+# make licences  list the licences of what domkl needs
+# make examples  run the examples, and write their pictures to docs/images/examples
 # make quick  lint and test without real processes, documents and long runs; for while one writes
 # make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
 # make attack set up .venv with everything; attack real nodes: HTTP, memory, floods, disk, kills
@@ -11,8 +18,12 @@ BIN    := $(VENV)/bin
 # one more than there are cores: tests of real processes wait much of their time
 WORKERS := $(shell $(PYTHON) -c 'import os; print(1 + (os.cpu_count() or 1))')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+# in the order of the gallery
+EXAMPLES := stations homes drift river_classifier newcomer mesh_heals own_algorithm sweep_polars mesh_mqtt
+# tests of what one reads: `make docs-test` runs them, and `make test` leaves them out
+DOCUMENTS := tests/test_docs.py tests/site
 
-.PHONY: run test quick lint types soak attack bench clean
+.PHONY: run test docs docs-test examples release dist pythons licences quick lint types soak attack bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
@@ -20,7 +31,31 @@ run: $(VENV)/run.stamp
 		--algorithm linear-rls --algorithm last-value
 
 test: lint types
-	$(PYTEST)
+	$(PYTEST) $(DOCUMENTS:%=--ignore=%)
+
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs build/site
+	@echo build/site/index.html
+
+docs-test: $(VENV)/docs.stamp
+	$(PYTEST) $(DOCUMENTS)
+
+release:
+	$(PYTHON) tools/release.py $(VERSION) $(if $(DRY),--dry-run)
+
+dist:
+	$(PYTHON) tools/dist.py build
+	$(PYTHON) tools/dist.py try
+
+pythons:
+	$(PYTHON) tools/dist.py pythons
+
+licences: $(VENV)/dev.stamp
+	$(BIN)/python tools/licences.py --write
+	cat docs/reference/licences.md
+
+examples: $(VENV)/dev.stamp
+	for each in $(EXAMPLES); do $(BIN)/python examples/$$each.py --out docs/images/examples || exit; done
 
 quick: lint
 	$(PYTEST) -m "not slow" --hypothesis-profile=quick
@@ -33,7 +68,8 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 soak: $(VENV)/dev.stamp
-	$(BIN)/python benchmarks/soak.py
+	$(BIN)/python benchmarks/soak.py --schedules 9000
+	$(BIN)/python benchmarks/soak.py --schedules 1000 --harsh
 
 attack: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/attack.py
@@ -57,7 +93,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/run.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[reports]'
+	touch $@
+
+$(VENV)/docs.stamp: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -52,7 +52,7 @@ THIRD_PARTY = {
         "h11",
         "prometheus_client",
         "zenoh",
-        "aiomqtt",
+        "paho",
     },
 }
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
@@ -93,6 +93,48 @@ def test_imports_go_down(path):
             assert is_top or here in ("estimators", "experiments", "cli"), (
                 f"{module} inside a function"
             )
+
+
+#: modules that only POSIX systems have; names of signal and os that Windows lacks
+POSIX = ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty")
+LACKING = ("signal.SIGHUP", "signal.SIGKILL", "os.fork", "os.statvfs", "os.O_DIRECTORY")
+#: a node and what starts nodes; the commands for them are loaded when they are used
+LINUX = (
+    "mesh.local.backup",
+    "mesh.node",
+    "mesh.local.demo",
+    "mesh.local.doctor",
+    "mesh.local.launcher",
+    "mesh.ui",
+    "cli.mesh_",
+)
+WITHOUT_POSIX = """
+import asyncio, importlib, os, signal, subprocess, sys
+import joblib, matplotlib.pyplot, numba, platformdirs, scipy.sparse.csgraph, scipy.stats, tqdm
+import distributed, lightgbm, mpi4py, pymetis, river, sklearn.utils.estimator_checks
+import cryptography.x509, zenoh
+for name in sys.argv[1].split(","):
+    sys.modules[name] = None
+for name in sys.argv[2].split(","):
+    module, _, attribute = name.partition(".")
+    delattr(sys.modules[module], attribute)
+for name in sys.argv[3].split(","):
+    importlib.import_module(name)
+"""
+
+
+@pytest.mark.slow
+def test_the_library_imports_where_posix_is_not():
+    """Simulator, estimators, sweeps and the commands for them: by construction for Windows too."""
+    names = [".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in FILES]
+    portable = [name for name in names if not name.startswith((*LINUX, "experiments.mesh_"))]
+    wanted = ",".join(f"domkl.{name.removesuffix('.__init__')}" for name in portable)
+    assert len(portable) > 130
+    words = [",".join(POSIX), ",".join(LACKING), wanted.replace(",domkl.__main__", "")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_POSIX, *words], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_importing_domkl_is_light():
