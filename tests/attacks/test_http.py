@@ -6,9 +6,12 @@ out for a minute and more. 250 bodies of 1 MiB that were not complete took a nod
 MiB, and it stayed there. A token without "Bearer" was taken. `make attack` prints the figures.
 """
 
+import asyncio
 import contextlib
 import socket
 import ssl
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from mesh_http import served
@@ -16,7 +19,7 @@ from mesh_node import Client, sample, solo_config
 
 from domkl.mesh.config import certificates
 from domkl.mesh.node import log
-from domkl.mesh.node.connections import Limits
+from domkl.mesh.node.connections import BUSY, Doorkeeper, Limits
 from domkl.mesh.node.http import Rules
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: "
@@ -40,10 +43,18 @@ def certified(tmp_path):
     return tmp_path / "solo"
 
 
-def dialed(address, data=b""):
-    sock = socket.create_connection(address, timeout=20)
-    sock.sendall(data)
-    return sock
+@contextlib.contextmanager
+def dialing(address):
+    """Opens connections, and closes them before the node stops, whatever has happened."""
+    with contextlib.ExitStack() as opened:
+
+        def dial(data=b"", **options):
+            sock = socket.create_connection(address, timeout=20, **options)
+            opened.enter_context(sock)
+            sock.sendall(data)
+            return sock
+
+        yield dial
 
 
 def ends(sock):
@@ -51,83 +62,119 @@ def ends(sock):
     with contextlib.suppress(ConnectionResetError):
         while sock.recv(2**16):
             pass
-    sock.close()
     return True
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whole"])
 def test_every_part_of_every_request_has_a_deadline(tmp_path, kind):
     """0.1: only the first request's head, so that the last three stay for 75 s or for ever."""
-    with served(tmp_path, solo_config(), is_started=False, limits=SOON) as (_, address):
-        assert ends(dialed(address, KINDS[kind]))
+    with (
+        served(tmp_path, solo_config(), is_started=False, limits=SOON) as (_, address),
+        dialing(address) as dialed,
+    ):
+        assert ends(dialed(KINDS[kind]))
 
 
 def test_a_handshake_has_a_deadline(certified):
     """0.1: 60 s."""
     options = {"is_started": False, "limits": SOON, "tls": certified}
-    with served(certified, solo_config(), **options) as (_, address):
-        assert ends(dialed(address))
+    with served(certified, solo_config(), **options) as (_, address), dialing(address) as dialed:
+        assert ends(dialed())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_there_is_room_for_a_newcomer(tmp_path, kind):
     """0.1: with as many connections as there may be, everybody else is closed at once."""
-    with served(tmp_path, solo_config(), limits=SMALL) as (_, address):
-        held = [dialed(address, KINDS[kind]) for _ in range(SMALL.most + 4)]
+    with served(tmp_path, solo_config(), limits=SMALL) as (_, address), dialing(address) as dialed:
+        for _ in range(SMALL.most + 4):
+            dialed(KINDS[kind])
         client = Client(address)
         assert client.ask("/healthz")[0] == 200
         assert client.learn(sample(0))[0] == 202
-        for each in held:
-            each.close()
 
 
 def test_there_is_room_for_a_newcomer_over_tls(certified):
-    with served(certified, solo_config(), limits=SMALL, tls=certified) as (_, address):
-        held = [dialed(address) for _ in range(SMALL.most + 4)]
+    with (
+        served(certified, solo_config(), limits=SMALL, tls=certified) as (_, address),
+        dialing(address) as dialed,
+    ):
+        for _ in range(SMALL.most + 4):
+            dialed()
         context = ssl.create_default_context(cafile=certified / "ca.pem")
         client = Client(address, scheme="https", context=context)
         assert client.ask("/healthz")[0] == 200
-        for each in held:
-            each.close()
 
 
 def test_one_address_leaves_room_for_others(tmp_path):
     limits = Limits(most=8, each=4)
-    with served(tmp_path, solo_config(), limits=limits) as (_, address):
-        other = socket.create_connection(address, timeout=20, source_address=("127.0.0.2", 0))
-        other.sendall(HALF)
-        held = [dialed(address, HALF) for _ in range(12)]
+    with served(tmp_path, solo_config(), limits=limits) as (_, address), dialing(address) as dialed:
+        other = dialed(HALF, source_address=("127.0.0.2", 0))
+        held = [dialed(HALF) for _ in range(12)]
         assert [ends(each) for each in held[:8]] == [True] * 8
         other.sendall(b"x\r\n\r\n")
         assert other.recv(2**16).startswith(b"HTTP/1.1 200")
-        for each in (*held[8:], other):
-            each.close()
 
 
 def test_bodies_that_are_not_complete_take_limited_memory(tmp_path):
     """0.1: as many MiB as there are connections."""
     limits = Limits(bodies=300_000)
     head = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"
-    with served(tmp_path, solo_config(), limits=limits) as (_, address):
-        held = [dialed(address, head + bytes(100_000)) for _ in range(8)]
+    with served(tmp_path, solo_config(), limits=limits) as (_, address), dialing(address) as dialed:
+        held = [dialed(head + bytes(100_000)) for _ in range(8)]
         assert [ends(each) for each in held[:5]] == [True] * 5
         assert Client(address).learn([sample(k) for k in range(1000)])[0] == 202
-        for each in held[5:]:
-            each.close()
 
 
 def test_a_client_that_does_not_read_its_answers_makes_room(tmp_path):
     """Many requests at once whose answers nobody reads."""
-    with served(tmp_path, solo_config(), limits=SMALL) as (_, address):
+    with served(tmp_path, solo_config(), limits=SMALL) as (_, address), dialing(address) as dialed:
         ask = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
-        held = [dialed(address) for _ in range(SMALL.most)]
+        held = [dialed() for _ in range(SMALL.most)]
         for each in held:
             each.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 each.send(ask * 2000)
         assert Client(address).ask("/healthz")[0] == 200
-        for each in held:
-            each.close()
+
+
+def visitors(doorkeeper, n, is_greedy):
+    """Connections whose requests are being answered, and what becomes of them."""
+    closed = []
+    for k in range(n):
+        sock, address = SimpleNamespace(fileno=lambda: 1), ("127.0.0.1", k)
+        assert doorkeeper.admit(sock, address)
+        transport = SimpleNamespace(
+            abort=partial(closed.append, k), get_extra_info=lambda _, key=address: key
+        )
+        connection = SimpleNamespace(transport=transport, is_greedy=is_greedy)
+        doorkeeper.enter(doorkeeper.greet(connection), BUSY)
+    return closed
+
+
+@pytest.mark.parametrize("is_greedy", [False, True])
+def test_a_newcomer_is_let_in_while_all_are_being_answered(is_greedy):
+    """Before, it was reset, unless an answer had filled the socket's buffers by then.
+
+    The greedy ones, who ask more before the answer has come, make room; the others need not.
+    """
+
+    async def run():
+        doorkeeper, newcomer = Doorkeeper(SMALL), SimpleNamespace(fileno=lambda: 1)
+        closed = visitors(doorkeeper, SMALL.most, is_greedy)
+        assert doorkeeper.admit(newcomer, ("127.0.0.1", 100))
+        assert closed == ([0] if is_greedy else [])
+
+    asyncio.run(run())
+
+
+def test_there_is_a_limit_to_those_being_answered():
+    async def run():
+        doorkeeper = Doorkeeper(SMALL)
+        closed = visitors(doorkeeper, 2 * SMALL.most, is_greedy=False)
+        assert not doorkeeper.admit(SimpleNamespace(fileno=lambda: 1), ("127.0.0.1", 100))
+        assert closed == []
+
+    asyncio.run(run())
 
 
 @pytest.mark.parametrize("given", ["{}", "bearer{}", "Basic {}", "Bearer  {}", "Bearer {} x", ""])

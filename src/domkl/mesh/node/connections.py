@@ -3,9 +3,10 @@
 The rules of this file
 ----------------------
 - Handshake, head and body of every request have a deadline; a connection that misses one is closed.
-- There is always room for a newcomer: when there are too many connections, in all or from one
-  address, the one that has kept the node waiting longest is closed. One whose request is complete
-  and being answered is never closed for that, unless its client does not read the answer.
+- There is always room for a newcomer: when too many connections keep the node waiting, in all or
+  from one address, the one that has done so longest is closed. One whose request is complete and
+  being answered is never closed for that, unless its client does not read the answer, or asks more
+  before it has come. Those being answered do not count, up to as many again: they are soon done.
 - Bodies that are not complete take a limited number of bytes in all; the oldest must go first.
 - Without file descriptors a newcomer is closed at once, and the node goes on.
 """
@@ -31,7 +32,7 @@ NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Limits(NamedTuple):
-    """What connections may take."""
+    """What connections may take; of both numbers twice as many with those being answered."""
 
     most: int = 256  # at once: neighbors, log and checkpoints need descriptors, too
     each: int = 128  # from one address
@@ -67,8 +68,8 @@ class Visit:
 
     @property
     def may_go(self) -> bool:
-        """Whether it can be closed for others: its request is not being answered."""
-        return self.phase != BUSY or (self.connection is not None and self.connection.is_stuck)
+        """Whether it can be closed for others: it is greedy, or not being answered."""
+        return self.phase != BUSY or (self.connection is not None and self.connection.is_greedy)
 
     def rank(self, now: float) -> tuple[int, float]:
         """The lower, the sooner it must go: requests that do not come, then idle connections."""
@@ -99,10 +100,9 @@ class Doorkeeper:
             for visit in [visit for visit in self._visits.values() if not visit.is_open]:
                 self.leave(visit)
         same = [visit for visit in self._visits.values() if visit.host == str(address[0])]
-        if len(same) >= self.limits.each and not self._push_out(same):
+        if not self._is_room(same, self.limits.each):
             return False
-        visits = [*self._visits.values()]
-        if len(visits) >= self.limits.most and not self._push_out(visits):
+        if not self._is_room([*self._visits.values()], self.limits.most):
             return False
         visit = self._visits[address] = Visit(address, sock, loop.time())
         self._set_timer(visit, self.limits.handshake)
@@ -144,16 +144,17 @@ class Doorkeeper:
         self._set_timer(visit, None)
         visit.connection = None
 
-    def _push_out(self, visits: list[Visit]) -> bool:
-        """Close the one of them that has kept the node waiting longest."""
+    def _is_room(self, visits: list[Visit], limit: int) -> bool:
+        """Close those of them that have kept the node waiting longest, until one more may come."""
+        if len(visits) < limit:
+            return True
         now = asyncio.get_running_loop().time()
-        able = [visit for visit in visits if visit.may_go]
-        if not able:
-            return False
-        chosen = min(able, key=lambda visit: visit.rank(now))
-        chosen.close()
-        self.leave(chosen)
-        return True
+        able = sorted((each for each in visits if each.may_go), key=lambda each: each.rank(now))
+        n_beyond = max(len(able) - limit, len(visits) - 2 * limit) + 1
+        for visit in able[: max(n_beyond, 0)]:
+            visit.close()
+            self.leave(visit)
+        return n_beyond <= len(able)
 
     def _count(self, visit: Visit, n_bytes: int) -> None:
         visit.n_body += n_bytes
@@ -252,9 +253,9 @@ class Connection(H11Protocol):
         self.doorkeeper.leave(self._visit)
 
     @property
-    def is_stuck(self) -> bool:
-        """Whether the client does not read its answer."""
-        return bool(self.flow.write_paused)
+    def is_greedy(self) -> bool:
+        """Whether the client does not read its answer, or asks more before it has come."""
+        return bool(self.flow.write_paused or self.conn.trailing_data[0])
 
     def _look(self) -> None:
         if not self.transport.is_closing():
