@@ -20,8 +20,8 @@ import numpy as np
 from bench_domkrls import GOALS, LONG, K, M, errors, run, stream
 
 import domkl
+from domkl.core.lanes import dot
 from domkl.core.rls import shrink
-from domkl.core.vectors import dot
 
 RIDGE, LEAK = 1e-3, 0.01
 

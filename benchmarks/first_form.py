@@ -25,6 +25,7 @@ from domkl.algorithms.law import Law
 from domkl.core.hedge import combined_predictions, evidence
 from domkl.core.jit import row, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
+from domkl.core.lanes import dot
 from domkl.core.losses import (
     LOGISTIC,
     BuiltIn,
@@ -37,7 +38,7 @@ from domkl.core.losses import (
     sigmoid,
 )
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.vectors import copied, dot, mixture
+from domkl.core.vectors import copied, mixture
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Number
 

@@ -37,8 +37,9 @@ from domkl.algorithms.base import (
 from domkl.algorithms.law import Law
 from domkl.core.hedge import combined_predictions, hedge_weights, pass_messages, single_predictions
 from domkl.core.jit import row, sweep
+from domkl.core.lanes import dot, fused
 from domkl.core.losses import Loss, Squared, add_losses, check_loss, pull
-from domkl.core.vectors import copied, dot, lines, shifted
+from domkl.core.vectors import copied, lines, shifted
 from domkl.typing import Array, Floats, Number
 
 
@@ -170,7 +171,7 @@ def _ascend(
         pulled = half_rho * gap[i]
         risen = dual[i] - pulled
         dual[i] = risen
-        center[i] = theta[i] + compliance * (pulled - risen)
+        center[i] = fused(compliance, pulled - risen, theta[i])
 
 
 @sweep

@@ -30,9 +30,10 @@ from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
 from domkl.core.jit import sweep
 from domkl.core.kernels import Dictionary, gaussian_bank
+from domkl.core.lanes import dot
 from domkl.core.losses import Loss
 from domkl.core.rls import first_factors, shrink
-from domkl.core.vectors import cleared, copied, dot, scaled, shifted
+from domkl.core.vectors import cleared, copied, scaled, shifted
 from domkl.errors import ParameterError
 from domkl.typing import Floats
 

@@ -49,6 +49,7 @@ from domkl.algorithms.law import Law
 from domkl.core.hedge import add_regrets, evidence, polynomial
 from domkl.core.jit import scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
+from domkl.core.lanes import dot
 from domkl.core.losses import (
     LOGISTIC,
     BuiltIn,
@@ -61,7 +62,7 @@ from domkl.core.losses import (
     sigmoid,
 )
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.vectors import added_scaled, copied, dot, scaled, smallest, tracked_sum
+from domkl.core.vectors import added_scaled, copied, scaled, smallest, tracked_sum
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
@@ -948,7 +949,7 @@ def _within(state: State, limits: tuple[float, float]) -> State:
     n_fits = state.sums.shape[1]
     by_fit = shares[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
     return state._replace(
-        sums=(state.sums * by_fit).astype(state.sums.dtype),
+        sums=(state.sums * by_fit).astype(state.sums.dtype, order="C"),
         counts=state.counts * shares,
         own_counts=state.own_counts * shares,
     )
@@ -966,7 +967,7 @@ def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float
     count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in memories], axis=1)
     by_fit = count[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
     theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))
-    return first._replace(
+    made = first._replace(
         sums=(theta * by_fit).astype(first.sums.dtype),
         counts=count.copy(),
         loss=np.asarray(found["loss"], dtype=np.float64)[:, kernels],
@@ -976,6 +977,7 @@ def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float
         factor=np.asarray(found["factor"])[:, kernels],
         own_counts=count,
     )
+    return State(*(np.ascontiguousarray(values) for values in made))
 
 
 def _n_labels(rounds: Floats) -> Floats:

@@ -3,7 +3,8 @@
 import math
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import dot, scaled, smallest
+from domkl.core.lanes import dot
+from domkl.core.vectors import scaled, smallest
 from domkl.typing import Array, Floats, Ints
 
 #: of a prediction: what experts differ by less than this is rounding

@@ -2,13 +2,17 @@
 
 Kinds of compiled function:
 
-- ``row``: an inner loop over contiguous 1-D rows, element by element, in the order written;
-  products and sums may be fused.
-- ``reduction``: a row that sums. The sum may be reordered, or it would not run in vector
-  registers.
+- ``row``: an inner loop over contiguous 1-D rows, element by element, in the order written. A
+  product and the sum it stands in may be fused, so each sum has one product, and each product one
+  use: then there is one way to fuse them. Otherwise `lanes.fused` says what is meant.
 - ``sweep``: calls rows for many learners, and releases the interpreter's lock meanwhile.
-- ``scalar``: a function of a few numbers; products and sums may be fused.
+- ``scalar``: a function of a few numbers.
 - ``generic``: a piece of a host that is compiled into its caller, for each type of state.
+
+The arithmetic of each is stated. Where the option is left out, Numba takes that of whichever caller
+compiles the function first; where it leaves a choice, such as the order of a sum, LLVM chooses by
+what the function is compiled into. Hosts would differ in the last digit, from run to run, by which
+process compiled what. Sums in vector registers are in lanes.py, with their order written out.
 
 Numba stores binaries on disk. It compares only the time of the file that holds the function, not of
 the files it calls into, and the index of a function's binaries names the classes of its arguments.
@@ -38,9 +42,14 @@ from numba.extending import overload
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUSED = {"contract"}
-REORDERED = {"contract", "reassoc", "nsz"}
+AS_WRITTEN = False  # fast-math flags: none
 #: of what only compiled code calls: no entry from Python or C, whose code costs most to compile
-INTERNAL: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+INTERNAL: Any = {
+    "error_model": "numpy",
+    "fastmath": AS_WRITTEN,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 PACKAGE = Path(__file__).parents[1]
 #: folders whose code ends up in binaries
 COMPILED = ("core", "algorithms", "sim")
@@ -68,28 +77,19 @@ def row(function: F) -> F:
     return _compiled(function, fastmath=FUSED)
 
 
-def reduction(function: F) -> F:
-    """Compile an inner loop over 1-D rows that sums."""
-    return _compiled(function, fastmath=REORDERED)
-
-
 def sweep(function: F) -> F:
     """Compile a loop over learners that calls rows, without the interpreter's lock."""
-    return _compiled(function, nogil=True, fastmath=FUSED)
+    return _compiled(function, nogil=True, fastmath=AS_WRITTEN)
 
 
 def scalar(function: F) -> F:
-    """Compile a function of a few numbers.
-
-    Its arithmetic is stated, as it is for every kind: where an option is left out, Numba takes that
-    of whichever caller compiles the function first, and the last digits would depend on it.
-    """
-    return _compiled(function, fastmath=FUSED)
+    """Compile a function of a few numbers."""
+    return _compiled(function, fastmath=AS_WRITTEN)
 
 
 def generic(function: F) -> F:
     """Compile a piece of a host into its caller; it has no binary of its own."""
-    made: Any = numba.njit(fastmath=FUSED, inline="always", **INTERNAL)(function)
+    made: Any = numba.njit(inline="always", **INTERNAL)(function)
     return made  # type: ignore[no-any-return]
 
 

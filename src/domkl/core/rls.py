@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl.core.jit import sweep
-from domkl.core.vectors import bierman_column, dot
+from domkl.core.lanes import dot
+from domkl.core.vectors import bierman_column
 from domkl.typing import Array, Floats, Number
 
 

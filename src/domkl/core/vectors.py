@@ -6,32 +6,9 @@ inside a loop. Break one and the loop falls back to scalar code, several times s
 error message, and takes seconds for it.
 """
 
-from domkl.core.jit import reduction, row
+from domkl.core.jit import row
+from domkl.core.lanes import fused
 from domkl.typing import Array, Number
-
-
-@reduction
-def dot(a: Array, b: Array) -> Number:
-    """Sum of products, in the type of ``a``."""
-    total = a.dtype.type(0)
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
-
-
-@reduction
-def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
-    """Products (a·c, a·d, b·c, b·d): four sums for four loads."""
-    ac = a.dtype.type(0)
-    ad = a.dtype.type(0)
-    bc = a.dtype.type(0)
-    bd = a.dtype.type(0)
-    for i in range(a.size):
-        ac += a[i] * c[i]
-        ad += a[i] * d[i]
-        bc += b[i] * c[i]
-        bd += b[i] * d[i]
-    return ac, ad, bc, bd
 
 
 @row
@@ -126,9 +103,9 @@ def tracked_sum(
     """
     for i in range(own.size):
         move = step * gain[i]
-        after = total[i] + (n * move + more * own[i])
+        after = fused(n, move, fused(more, own[i], total[i]))
         own[i] += move
-        out[i] = after + leak * (n * own[i] - after)
+        out[i] = fused(leak, fused(n, own[i], -after), after)
 
 
 @row
@@ -143,7 +120,7 @@ def mixture(out: Array, a: Array, b: Array, share: Number) -> None:
     """Write (1 − share) · a + share · b: at full share b alone, however large a is."""
     rest = out.dtype.type(1) - share
     for i in range(out.size):
-        out[i] = rest * a[i] + share * b[i]
+        out[i] = fused(share, b[i], rest * a[i])
 
 
 @row

@@ -18,7 +18,8 @@ import numpy as np
 from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction
 from domkl.core.hedge import blend
 from domkl.core.jit import sweep
-from domkl.core.vectors import dot, dot_block, lines
+from domkl.core.lanes import dot, dot_block
+from domkl.core.vectors import lines
 from domkl.errors import ParameterError
 from domkl.sim.cells import Network
 from domkl.sim.mpi.shard import Total

@@ -17,7 +17,7 @@ from numba.core.ccallback import CFunc
 
 from domkl.core.exchange import Wires, deliver, rows_of, totals_of
 from domkl.core.features import fourier_features, linear_features
-from domkl.core.jit import FUSED, IS_COMPILING, STAMP, StampedCache, compiled_as, scalar
+from domkl.core.jit import AS_WRITTEN, IS_COMPILING, STAMP, StampedCache, compiled_as, scalar
 from domkl.sim.cv import pair_gaps
 from domkl.typing import Array, Floats, Ints
 
@@ -121,7 +121,7 @@ def link(dtype: Any) -> None:
 
 
 def _link(function: Any, arguments: Any, real: str) -> Any:
-    options = {"nopython": True, "error_model": "numpy", "fastmath": FUSED}
+    options = {"nopython": True, "error_model": "numpy", "fastmath": AS_WRITTEN}
     compiled: Any = CFunc(function, (arguments, types.void), {}, options)
     with suppress(RuntimeError):  # where there is no folder to store binaries in
         compiled._cache = StampedCache(function, STAMP)

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 import domkl
 from domkl.core.jit import sweep
+from domkl.core.lanes import dot
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.vectors import dot, shifted
+from domkl.core.vectors import shifted
 
 
 def inverse(factor, diagonal):

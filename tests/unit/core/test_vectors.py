@@ -29,12 +29,6 @@ def near(found, expected):
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_products(rows):
-    a, b, c, d, _, _ = rows
-    near(vectors.dot(a, b), A @ B)
-    near(np.array(vectors.dot_block(a, b, c, d), a.dtype), [A @ C, A @ D, B @ C, B @ D])
-
-
 def test_what_is_written_replaces_what_was_there(rows):
     a, b, _, _, out, factor = rows
     for function, arguments, expected in (
