@@ -3,7 +3,8 @@
 # make docs   set up .venv with what the site needs; build it into build/site
 # make docs-test  run the documents and the examples, build the site and check it
 # make release VERSION=1.2.3  version, changelog, citation, commit and tag; DRY=1 only says what it would do
-# make dist   build wheel and sdist twice, compare them, and try both in empty environments
+# make dist   build wheel and sdist twice, compare them, install both into empty environments, and
+#             run the unit and contract tests against the installed wheel
 # make pythons  try the wheel under every supported Python that is here
 # make licences  list the licences of what domkl needs
 # make examples  run the examples, and write their pictures to docs/images/examples
@@ -46,6 +47,7 @@ release:
 dist:
 	$(PYTHON) tools/dist.py build
 	$(PYTHON) tools/dist.py try
+	$(PYTHON) tools/dist.py test
 
 pythons:
 	$(PYTHON) tools/dist.py pythons

@@ -1,7 +1,8 @@
-"""Build wheel and sdist, reproducibly, and try them: python tools/dist.py build|try|pythons
+"""Build wheel and sdist, reproducibly, and try them: python tools/dist.py build|try|test|pythons
 
 build     from the committed files, twice, in two folders; the digests must be equal
 try       install wheel and sdist into empty environments and run tools/smoke.py there
+test      install the wheel into an empty environment and run the tests of the sdist against it
 pythons   install the wheel under every supported Python that is found here, and run tools/smoke.py
 
 Everything but dist/ lies in a temporary folder. Packages come from where pip is set up to look.
@@ -22,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "mesh,sklearn"
+#: what `test` runs, and leaves out: tests that start processes, drive a browser or compile long
+TESTS = ("tests/unit", "tests/contracts", "-m", "not slow")
 
 
 def run(*words: str | Path, cwd: Path = ROOT, **environment: str) -> str:
@@ -97,6 +100,28 @@ def smoke(python: str, package: Path) -> None:
     print(f"{package.name}: {said}; {time.monotonic() - start:.0f} s", flush=True)
 
 
+def test() -> None:
+    """Run the unit and contract tests of the sdist, without its src, against the wheel."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        made = environment(folder / "env", sys.executable, f"domkl[dev] @ {built('.whl').as_uri()}")
+        shutil.unpack_archive(built(".tar.gz"), folder / "sdist", filter="data")
+        (tree,) = (folder / "sdist").iterdir()
+        shutil.rmtree(tree / "src")
+        found = run(made, "-c", "import domkl; print(domkl.__file__)", cwd=tree, PYTHONPATH="")
+        if not Path(found).is_relative_to(folder / "env"):
+            sys.exit(f"the tests must find domkl in the new environment, got {found}")
+        installed = time.monotonic()
+        words = (made, "-m", "pytest", *TESTS, "-n", str(os.cpu_count() or 1))
+        done = subprocess.run(words, cwd=tree, env=os.environ | {"PYTHONPATH": ""})
+        end = time.monotonic()
+    took = f"{installed - start:.0f} s to install, {end - installed:.0f} s to test"
+    print(f"{built('.whl').name}: {' '.join(TESTS)}; {took}", flush=True)
+    if done.returncode:
+        sys.exit(f"the tests of the installed package ended with {done.returncode}")
+
+
 def pythons() -> None:
     """Try the wheel under every supported Python that is here; say which are not."""
     missing = []
@@ -128,13 +153,15 @@ def _python(version: str) -> str | None:
 def main() -> None:
     """Do what is asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=("build", "try", "pythons"))
+    parser.add_argument("action", choices=("build", "try", "test", "pythons"))
     action = parser.parse_args().action
     if action == "build":
         build()
     elif action == "try":
         for suffix in (".whl", ".tar.gz"):
             smoke(sys.executable, built(suffix))
+    elif action == "test":
+        test()
     else:
         pythons()
 
