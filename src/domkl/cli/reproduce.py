@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trials",
         metavar="N",
         type=int,
-        help="number of trials, an even number"
-        f" (default: {PARTS['all'].trials}; stations: {PARTS['stations'].trials})",
+        help=f"number of trials (default: {PARTS['all'].trials}; stations:"
+        f" {PARTS['stations'].trials}); must be even, except for stations",
     )
     parser.add_argument(
         "--quick",
@@ -107,9 +107,12 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
     part = PARTS[args.part]
     usual = part.quick_trials if args.quick else part.trials
     n_trials = usual if args.trials is None else args.trials
-    if n_trials < 2 or n_trials % 2:
+    if n_trials < 1:
+        raise ParameterError(f"trials must be >= 1, got {n_trials}")
+    if part.halves and n_trials % 2:
         raise ParameterError(
-            f"trials must be an even number, half for each bandwidth of Figure 1, got {n_trials}"
+            "trials must be an even number, because half of them use each of the two bandwidths of"
+            f" Figure 1, got {n_trials}"
         )
     setting = Setting(n_trials=n_trials, seed=args.seed, dtype=args.dtype, threads=args.threads)
     return Session(setting, Store(out / "units"), args.data_dir, args.quick)

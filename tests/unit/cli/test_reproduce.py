@@ -94,8 +94,8 @@ def test_a_part_without_any_of_its_data_is_refused(here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--trials", "0"], "trials must be an even number"),
-        (["--trials", "3"], "trials must be an even number"),
+        (["--trials", "0"], "trials must be >= 1, got 0"),
+        (["--trials", "3"], "each of the two bandwidths of Figure 1, got 3"),
         (["--seed", "-1"], "seed must be"),
         (["--quick", "--trials", "3"], "exclude each other"),
         (["--out", ""], "out must name a folder"),
@@ -105,6 +105,14 @@ def test_a_part_without_any_of_its_data_is_refused(here, capsys):
 def test_wrong_options(here, capsys, arguments, message):
     assert main(["reproduce", "figure-1", *arguments]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_only_runs_of_the_paper_need_an_even_number_of_trials(here, capsys):
+    assert main(["reproduce", "stations", "--trials", "0"]) == 2
+    assert capsys.readouterr().err == "domkl: error: trials must be >= 1, got 0\n"
+    Path("taken").write_text("")
+    assert main(["reproduce", "stations", "--trials", "1", "--out", "taken"]) == 2
+    assert "out must be a folder" in capsys.readouterr().err  # the trials were accepted
 
 
 def test_a_folder_that_cannot_be_made(here, capsys):

@@ -19,6 +19,7 @@ class Part(NamedTuple):
     sections: tuple[str, ...]
     trials: int = 500  # unless the user says otherwise
     quick_trials: int = 4
+    halves: bool = True  # half of the trials use each of the two bandwidths of Figure 1
 
 
 _SECTIONS = ("table-1", "figure-1", "figure-2", "claims", "theorems", "beyond")
@@ -41,5 +42,6 @@ PARTS = {
         _NODES,
         trials=2,
         quick_trials=2,
+        halves=False,
     ),
 }
