@@ -977,7 +977,7 @@ def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float
         factor=np.asarray(found["factor"])[:, kernels],
         own_counts=count,
     )
-    return State(*(np.ascontiguousarray(values) for values in made))
+    return State(*map(np.ascontiguousarray, made))  # type: ignore[arg-type]
 
 
 def _n_labels(rounds: Floats) -> Floats:

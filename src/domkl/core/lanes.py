@@ -132,7 +132,8 @@ def _dot_block(typing_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """(a·c, a·d, b·c, b·d) over the size of a; all are rows of one type."""
     if not all(_is_row(kind) and kind.dtype == a.dtype for kind in (a, b, c, d)):
         return None
-    four = types.UniTuple(a.dtype, 4)
+    tuple_of: Any = types.UniTuple
+    four = tuple_of(a.dtype, 4)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rows = _arrays(context, builder, signature, arguments)
@@ -177,7 +178,7 @@ else:  # intrinsics exist in compiled code only
 
     def dot(a: Array, b: Array) -> Number:
         """Σ a_i b_i over the size of a, in the type of both."""
-        return (a * b[: a.size]).sum()
+        return float((a * b[: a.size]).sum())
 
     def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
         """Products (a·c, a·d, b·c, b·d)."""
