@@ -50,6 +50,8 @@ from domkl.mesh.protocol.wire import (
 COUNTS = 1 << 20
 #: relative change of a message that is no news to a neighbor
 SAME = 1e-4
+#: last numbers of offers that may come again because they were asked for
+MAX_REPEATED = 4
 #: different alarm texts about one neighbor; further refused frames are counted only
 MAX_TOLD = 20
 
@@ -105,6 +107,7 @@ class Edge:
         self.early: Offer | None = None  # the neighbor's offer n_done + 2, if it has come first
         self.haste = 0  # hops left over which the neighbor wants our next offer at once
         self.told_haste = 0  # hops left that the neighbor was told, with our offer or since
+        self.asked: dict[int, int] = {}  # by number: how often it was asked for, and not repeated
         self.newest: Offer | None = None  # the last offer that was heard
         self.fresh: Pair | None = None  # completed in the step under way, and not merged yet
         self.late: Fields = {}  # gaps of an exchange completed since the last merge, else
@@ -150,10 +153,10 @@ class Edge:
     def hear(self, number: int, offer: Offer) -> tuple[str, Pair | None]:
         """Take an offer of this epoch.
 
-        Return why it is refused ("" if it is not), and the pair if it completes the exchange.
+        Return why it is not taken ("" if it is), and the pair if it completes the exchange.
         """
         if number <= self.n_done or (number == self.n_done + 1 and self.peer_offer is not None):
-            return "replayed", None
+            return self._repeated(number), None
         if number == self.n_done + 2 and self.own_offer is not None:
             self.early = offer  # the one before it was lost, and will be asked for
             return "early", None
@@ -162,6 +165,20 @@ class Edge:
         self.peer_offer = self.newest = offer
         self.haste = max(self.haste, offer.haste)
         return "", self._complete()
+
+    def ask(self) -> int:
+        """Note that the missing offer is asked for; return its number."""
+        number = self.n_done + 1
+        kept = {n: count for n, count in self.asked.items() if n > number - MAX_REPEATED}
+        self.asked = kept | {number: kept.get(number, 0) + 1}
+        return number
+
+    def _repeated(self, number: int) -> str:
+        """Whether an offer that was heard before is the answer to a question, or replayed."""
+        if not self.asked.get(number):
+            return "replayed"
+        self.asked[number] -= 1
+        return "repeated"
 
     def _complete(self) -> Pair | None:
         if self.own_offer is None or self.peer_offer is None:
@@ -367,7 +384,7 @@ class Edges:
         for edge in self.opened:
             if edge.is_awaited and haste > edge.told_haste:
                 edge.told_haste = haste
-                self._send(edge, Kind.ASK, now, round=edge.n_done + 1, flags=HASTE * haste)
+                self._send(edge, Kind.ASK, now, round=edge.ask(), flags=HASTE * haste)
 
     def restart(self, edge: Edge) -> None:
         """End the epoch of an edge by raising our number."""
@@ -403,10 +420,10 @@ class Edges:
         why, pair = edge.hear(frame.round, self.layout.heard(frame))
         if why == "early":
             self._ask(edge, now)
-        elif why:
-            self._refuse(edge.peer, why)
-        else:
+        elif not why:
             edge.offer_came = now
+        elif why != "repeated":  # it was late, and asked for meanwhile: nobody is at fault
+            self._refuse(edge.peer, why)
         if pair is not None:
             self.changes.append(Completed(edge, pair))
 
@@ -455,7 +472,7 @@ class Edges:
         edge.last_asked, edge.ask_pause = now, min(max(2 * edge.ask_pause, shortest), longest)
         edge.measures.n_asked += 1
         flags = HASTE * edge.told_haste
-        self._send(edge, Kind.ASK, now, round=edge.n_done + 1, flags=flags)
+        self._send(edge, Kind.ASK, now, round=edge.ask(), flags=flags)
 
     def _send(
         self, edge: Edge, kind: Kind, now: float, *, round: int = 0, flags: int = 0,

@@ -505,6 +505,24 @@ def test_replayed_and_future_rounds_are_refused(learned, round):
     assert learned.all["a"].measures.refused["b", reason] == 1
 
 
+def test_an_offer_that_was_asked_for_may_come_twice(learned):
+    """Where a round trip takes longer than `resend_after`, every offer is asked for, and repeated.
+
+    Before, `mesh status` counted all of them as refused. More than was asked for is still replayed.
+    """
+    learned.learn("a")
+    learned.now += 0.15
+    learned.tell("a", Tick())  # it asks once
+    learned.learn("b")
+    learned.deliver()
+    edge = edge_of(learned, "a")
+    assert edge.n_done == 3
+    assert learned.all["a"].measures.refused.total() == 0
+    again = edge_of(learned, "b").sent[3]
+    learned.tell("a", Received("b", again))
+    assert learned.all["a"].measures.refused == {("b", "replayed"): 1}
+
+
 def test_an_early_round_is_kept_and_the_one_before_is_asked_for(learned):
     learned.learn("a")
     learned.air.clear()
