@@ -30,7 +30,8 @@ from domkl.sim.simulate import simulate
 #: largest mean error over all schedules, relative to the runs without faults, and over those of
 #: the harsher kind; there also relative to learners without neighbors
 MAX_RATIO, MAX_HARSH_RATIO, MAX_OVER_ALONE = 1.10, 1.05, 1.02
-#: largest median of the spread after the last fault, relative to the runs without faults
+#: largest median, for each algorithm, of the spread after the last fault, relative to the runs
+#: without faults
 MAX_LATER = 10.0
 
 
@@ -56,8 +57,8 @@ def error_without_faults(schedule: Schedule, graph: Graph | None = None) -> floa
     return float(np.mean((run.predictions - y)[last:] ** 2))
 
 
-def harsh_result(seed: int) -> Result:
-    return _result(draw_harsh(seed))
+def harsh_result(seed: int, algorithm: str | None = None) -> Result:
+    return _result(draw_harsh(seed, algorithm))
 
 
 def result(seed: int) -> Result:
@@ -89,12 +90,13 @@ def failures(results: list[Result], is_harsh: bool) -> list[str]:
     found = {"error relative to no faults": (np.mean([each.ratio for each in results]), MAX_RATIO)}
     if is_harsh:
         ratio, alone = (np.mean([getattr(r, name) for r in results]) for name in ("ratio", "alone"))
-        later = np.median([each.later for each in results])
         found = {
             "error relative to no faults": (ratio, MAX_HARSH_RATIO),
             "error relative to alone": (alone, MAX_OVER_ALONE),
-            "spread after the last fault": (later, MAX_LATER),
         }
+        for algorithm in sorted({each.algorithm for each in results}):
+            later = np.median([each.later for each in results if each.algorithm == algorithm])
+            found[f"spread of {algorithm} after the last fault"] = later, MAX_LATER
     return [f"{name} {is_:.3f} > {limit}" for name, (is_, limit) in found.items() if is_ > limit]
 
 

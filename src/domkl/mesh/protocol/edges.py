@@ -110,7 +110,7 @@ class Edge:
         self.asked: dict[int, int] = {}  # by number: how often it was asked for, and not repeated
         self.newest: Offer | None = None  # the last offer that was heard
         self.fresh: Pair | None = None  # completed in the step under way, and not merged yet
-        self.late: Fields = {}  # gaps of an exchange completed since the last merge, else
+        self.late: Pair | None = None  # completed outside of its step, since the last merge
         self.is_lagging = False  # made a lockstep round time out; is not waited for now
         self.sent: dict[int, bytes] = {}  # frames of our last two offers, by number
         self.contribution: Fields = {}  # sum of the gaps of this epoch, in float64
@@ -192,19 +192,27 @@ class Edge:
         self.is_lagging = False
         return pair
 
-    def to_merge(self, own: Fields) -> Offer | None:
+    def to_merge(self, own: Fields, summed: Sequence[str]) -> Offer | None:
         """Return what the step under way merges from this neighbor; None before its first offer.
 
         That is the neighbor's offer of this exchange if it has come. Otherwise it is the newest one
-        heard, with the fields in ``own`` changed to our new message, plus the gaps of an exchange
-        that was completed since the last merge. So each exchange pulls once, whenever it completes,
-        and between exchanges nothing does: the learner keeps what its samples teach it.
+        heard, whose fields in ``own`` (those that are averaged, and those of which gaps are
+        ``summed``) are as in our new message, unless an exchange was completed since the last
+        merge. Then averaged ones are the neighbor's, and the gaps of that exchange are added to
+        summed ones. So each exchange pulls once, whenever it completes, and between exchanges
+        nothing does: the learner keeps what its samples teach it.
         """
         if self.fresh is not None:
             return self.fresh.theirs
         if self.newest is None:
             return None
-        held = {f: values + self.late[f] if self.late else values for f, values in own.items()}
+        held = dict(own)
+        if self.late is not None:
+            gaps = self.late.gaps(summed)
+            held = {
+                f: values + gaps[f] if f in gaps else self.late.theirs.fields[f]
+                for f, values in own.items()
+            }
         return self.newest._replace(fields=self.newest.fields | held)
 
     def contribute(self, gaps: Fields) -> None:

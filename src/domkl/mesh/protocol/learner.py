@@ -37,6 +37,8 @@ class LocalLearner:
         exchange = self._exchange = dict(model.algorithm.exchange)
         #: fields of a message that the algorithm hears as sums of gaps
         self.gap_fields = [field for field, how in exchange.items() if how == "gap"]
+        #: fields that pull towards a neighbor: once an exchange, and not between exchanges
+        self.pulling = [field for field, how in exchange.items() if how in ("gap", "metropolis")]
         self._is_weighted = "metropolis" in exchange.values()
         self._heard: dict[str, Array] = {}  # last merged values by field, one row per neighbor
         self._is_blank = True

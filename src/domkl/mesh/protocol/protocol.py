@@ -13,9 +13,10 @@ The rules of this file:
   accumulates gaps (the duals of ADMM). Only completed exchanges stay in it, each exactly once and
   with the same pair at both ends (edges.py).
 - The gaps of an exchange that is completed outside of its step are added to the state at once, and
-  pull in the next merge.
+  pull in the next merge; what is averaged is averaged with the neighbor's in the next merge.
 - In a merge an edge without a completed exchange does not pull, and its contribution is put aside
-  until the next exchange: duals act once an exchange, and samples are learned in between.
+  until the next exchange: duals act once an exchange, what was heard is averaged once, and samples
+  are learned in between.
 - Lockstep does not wait again for a neighbor that made a round time out until it has caught up.
 - A learner with a backlog asks for haste: learners without a sample then answer at once, and those
   that wait in a round ask the neighbors they wait for.
@@ -215,7 +216,7 @@ class Protocol:
         if self._message is not None and edge.own_step == self._step:
             edge.fresh = pair
         else:
-            edge.late = gaps = pair.gaps(self.learner.gap_fields)
+            edge.late, gaps = pair, pair.gaps(self.learner.gap_fields)
             edge.contribute(gaps)
             self._amend(gaps, 1)
 
@@ -436,16 +437,16 @@ class Protocol:
         """End the step under way; return whether the next one may begin at once."""
         message, opened, fields = self._message, self.edges.opened, self.learner.gap_fields
         self._message = None
-        own = Offer(0, {f: getattr(message, f) for f in fields})
-        heard = [edge.to_merge(own.fields) for edge in opened]
+        own = Offer(0, {f: getattr(message, f) for f in self.learner.pulling})
+        heard = [edge.to_merge(own.fields, fields) for edge in opened]
         self.learner.merge(message, heard)
         for edge, theirs in zip(opened, heard, strict=True):
             if edge.fresh is not None:
                 edge.contribute(edge.fresh.gaps(fields))
             elif theirs is not None:
                 self._amend(Pair(own, theirs).gaps(fields), -1)
-                self.put_in_force(edge, bool(edge.late))
-            edge.fresh, edge.late = None, {}
+                self.put_in_force(edge, edge.late is not None)
+            edge.fresh = edge.late = None
         self._forecast()
         if self.learned - self._last_checkpoint < self.checkpoint_every:
             return True

@@ -221,17 +221,18 @@ def test_a_contribution_is_summed_in_double_precision():
     assert edge.close(own=3) == {}
 
 
-def test_a_late_exchange_pulls_by_its_gap_and_then_nothing_does():
-    edge = opened()
-    assert edge.to_merge({"theta": np.array([[0.0]])}) is None
+@pytest.mark.parametrize(("summed", "pulled"), [(["theta"], 9.0), ([], 4.0)])
+def test_a_late_exchange_pulls_once_and_then_nothing_does(summed, pulled):
+    """Where gaps are summed, by its gap; where it is averaged, as the neighbor's value."""
+    edge, own = opened(), {"theta": np.array([[7.0]])}
+    assert edge.to_merge(own, summed) is None
     edge.hear(1, offer_of(4.0))
-    pair = edge.offer(offer_of(2.0), b"", 1)
-    edge.late = pair.gaps(["theta"])
-    assert edge.to_merge({"theta": np.array([[7.0]])}).fields["theta"] == 9.0
-    edge.late = {}
-    assert edge.to_merge({"theta": np.array([[7.0]])}).fields["theta"] == 7.0
+    edge.late = edge.offer(offer_of(2.0), b"", 1)
+    assert edge.to_merge(own, summed).fields["theta"] == pulled
+    edge.late = None
+    assert edge.to_merge(own, summed).fields["theta"] == 7.0
     edge.fresh = Pair(offer_of(1.0), offer_of(9.0))
-    assert edge.to_merge({"theta": np.array([[7.0]])}).fields["theta"] == 9.0
+    assert edge.to_merge(own, summed).fields["theta"] == 9.0
 
 
 # all edges of a learner
