@@ -376,3 +376,35 @@ def as_rules(expressions):
     asked = [{"record": f"asked:{k}", "expr": each.replace("$window", "1h")}
              for k, each in enumerate(expressions)]  # fmt: skip
     return {"groups": [{"name": "asked", "rules": asked}]}
+
+
+def test_alerts_reach_the_alertmanager_of_the_compose_file(services):
+    asked = yaml.safe_load((PROMETHEUS / "compose.yml").read_text())["alerting"]["alertmanagers"]
+    (target,) = asked[0]["static_configs"][0]["targets"]
+    name, port = target.split(":")
+    assert services[name]["ports"] == [f"127.0.0.1:{port}:{port}"]
+    source, place, _ = services[name]["volumes"][0].split(":")
+    assert (DEPLOY / source).samefile(PROMETHEUS / "alertmanager.yml")
+    assert f"--config.file={place}" in services[name]["command"]
+
+
+def test_every_severity_and_alert_that_is_routed_is_one_of_the_rules():
+    config = yaml.safe_load((PROMETHEUS / "alertmanager.yml").read_text())
+    groups = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    known = {"severity": {rule["labels"]["severity"] for rule in rules},
+             "alertname": {rule["alert"] for rule in rules}}  # fmt: skip
+    routed = [each["matchers"] for each in config["route"]["routes"]]
+    routed += [each["source_matchers"] for each in config["inhibit_rules"]]
+    for label, value in re.findall(r'(\w+)="(\w+)"', str(routed)):
+        assert value in known[label]
+    assert config["route"]["receiver"] in [each["name"] for each in config["receivers"]]
+
+
+@pytest.mark.skipif(shutil.which("amtool") is None, reason="no amtool here")
+def test_amtool_takes_who_is_told_and_routes_by_severity():
+    file = PROMETHEUS / "alertmanager.yml"
+    for words in (["check-config", str(file)], ["config", "routes", "test", "severity=critical",
+                  f"--config.file={file}", "--verify.receivers=operator"]):  # fmt: skip
+        done = subprocess.run(["amtool", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
