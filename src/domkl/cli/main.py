@@ -10,32 +10,27 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import domkl
-from domkl.cli import data, doctor, mesh, node, reproduce, simulate, sweep
 from domkl.cli.interrupts import Interrupts
 from domkl.errors import DataError, DomklError, MeshError, WorkerError
 
-COMMANDS = {
-    "simulate": simulate,
-    "sweep": sweep,
-    "reproduce": reproduce,
-    "data": data,
-    "mesh": mesh,
-    "node": node,
-    "doctor": doctor,
-}
+#: each is a module of its own, beside this one
+COMMANDS = ("simulate", "sweep", "reproduce", "data", "mesh", "node", "doctor")
 
 
-def parser() -> argparse.ArgumentParser:
-    """Build the parser of all commands."""
+def parser(names: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Build the parser of all commands, or of some: a node need not wait for the others."""
     top = argparse.ArgumentParser(
         prog="domkl", description="Fully decentralised online learning with multiple kernels."
     )
     top.add_argument("--version", action="version", version=f"domkl {domkl.__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
+    for name in names:
+        module: Any = import_module(f"domkl.cli.{name}")
         command = commands.add_parser(
             name,
             help=module.SUMMARY,
@@ -49,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return its exit code."""
-    args = parser().parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    args = parser(given[:1] if given and given[0] in COMMANDS else COMMANDS).parse_args(given)
     _import_from_current_folder()
     with Interrupts() as interrupts:
         args.interrupts = interrupts

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from domkl import errors
-from domkl.cli import main as module
+from domkl.cli import data
 from domkl.cli.main import main
 
 HELP = """
@@ -31,6 +31,14 @@ def test_help_imports_nothing_heavy(words):
     assert made.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_loads_no_other():
+    code = HELP.replace("heavy = {", 'heavy = {"domkl.cli.simulate", "domkl.cli.mesh", ')
+    command = [sys.executable, "-c", code, "node", "--help"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert made.stdout.startswith("usage: domkl node")
+    assert made.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -46,7 +54,7 @@ def test_an_expected_error_is_one_line_and_a_code(monkeypatch, capsys, error, co
     def fail(args):
         raise error
 
-    monkeypatch.setattr(module.data, "run", fail)
+    monkeypatch.setattr(data, "run", fail)
     assert main(["data", "list"]) == code
     assert capsys.readouterr().err == "domkl: error: a\n"
 
@@ -55,7 +63,7 @@ def test_another_error_is_a_traceback(monkeypatch):
     def fail(args):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module.data, "run", fail)
+    monkeypatch.setattr(data, "run", fail)
     with pytest.raises(ZeroDivisionError):
         main(["data", "list"])
 
@@ -64,7 +72,7 @@ def test_an_interrupt_is_130(monkeypatch, capsys):
     def stop(args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module.data, "run", stop)
+    monkeypatch.setattr(data, "run", stop)
     assert main(["data", "list"]) == 130
     assert capsys.readouterr().err == "interrupted\n"
 
@@ -74,7 +82,7 @@ def test_an_error_after_an_interrupt_is_130_too(monkeypatch):
         args.interrupts.is_set = True
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module.data, "run", stop)
+    monkeypatch.setattr(data, "run", stop)
     assert main(["data", "list"]) == 130
 
 
