@@ -36,7 +36,7 @@ from typing import Any, ClassVar, TypeVar, cast
 import numba
 from numba.core import event as events
 from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.extending import overload
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -160,10 +160,29 @@ def stamp_cache(dispatcher: Any, stamp: str) -> None:
     should a Numba release have moved what `StampedCache` builds on: then the function is compiled
     anew in each process, which is slower to start and never stale.
     """
-    try:
-        dispatcher._cache = StampedCache(dispatcher.py_func, stamp)
-    except (RuntimeError, AttributeError, TypeError):
-        return
+    dispatcher._cache = _LaterCache(dispatcher.py_func, stamp)
+
+
+class _LaterCache:
+    """A `StampedCache` that looks for its folder when it is first asked.
+
+    Of the package's functions most are compiled into others, and never asked for by themselves.
+    """
+
+    def __init__(self, function: Any, stamp: str) -> None:
+        self._given = function, stamp
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what copying and pickling ask for, before there is anything
+            raise AttributeError(name)
+        return getattr(self._made, name)
+
+    @functools.cached_property
+    def _made(self) -> Any:
+        try:
+            return StampedCache(*self._given)
+        except (RuntimeError, AttributeError, TypeError):
+            return cast(Any, NullCache)()
 
 
 class StampedCache(FunctionCache):

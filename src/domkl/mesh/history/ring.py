@@ -78,10 +78,11 @@ class Ring:
 
     def newest(self) -> Records:
         """All records that are there, in ascending order."""
-        found = self._slots(0, self.capacity)
+        slots = self._slots(0, self.capacity)
+        used = np.flatnonzero(slots["check"])  # most are empty at first
+        found = slots[used]
         is_sound = found["check"] == _checksum(found)
-        is_here = found["index"] % self.capacity == np.arange(self.capacity)
-        kept = found[is_sound & is_here]
+        kept = found[is_sound & (found["index"] % self.capacity == used)]
         ordered: Records = kept[np.argsort(kept["index"], kind="stable")]
         return ordered
 
@@ -90,7 +91,7 @@ class Ring:
         size = self.dtype.itemsize
         n_bytes = (stop - start) * size
         data = os.pread(self._file, n_bytes, HEADER + start * size).ljust(n_bytes, b"\0")
-        return np.frombuffer(data, self.dtype).copy()
+        return np.frombuffer(data, self.dtype)
 
 
 def _checksum(records: Records) -> NDArray[np.uint32]:

@@ -20,11 +20,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: what Numba imports where it is installed, and no algorithm of domkl needs
-UNUSED = ("scipy", "cffi")
+#: what Numba imports where it is installed, and no algorithm of domkl needs; yaml is for a file of
+#: settings of Numba's own, which warns if there is such a file
+UNUSED = ("scipy", "cffi", "yaml")
 MAPS = Path("/proc/self/smaps")
 _HEAD = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) [0-9a-f]+ \S+ \d+ +(/.*)")
-_FIELD = re.compile(r"(Rss|Anonymous): +(\d+) kB")
 
 
 class Mapping(NamedTuple):
@@ -74,14 +74,20 @@ def mappings(lines: Iterable[str]) -> Iterator[Mapping]:
     head: re.Match[str] | None = None
     resident = 0
     for line in lines:
-        found = _FIELD.match(line)
-        if found is None:
-            head = _HEAD.match(line) if "-" in line.partition(" ")[0] else head
-        elif found[1] == "Rss":
-            resident = int(found[2])
-        elif head is not None:
+        if not line[0].isupper():  # fields are, a mapping begins with its address
+            head = _HEAD.match(line)
+        elif head is not None and line.startswith("Rss:"):
+            resident = int(line.split()[1])
+        elif head is not None and line.startswith("Anonymous:"):
             start, end = int(head[1], 16), int(head[2], 16)
-            yield Mapping(start, end - start, head[3], head[4], resident, int(found[2]))
+            yield Mapping(start, end - start, head[3], head[4], resident, int(line.split()[1]))
+
+
+def settle() -> None:
+    """Give back what only the start needed; what is there now stays, and is no garbage."""
+    gc.collect()
+    gc.freeze()  # of the compiler's many objects; to scan them again would cost milliseconds
+    release()
 
 
 def release() -> None:

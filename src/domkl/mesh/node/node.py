@@ -14,7 +14,6 @@ The rules of this file
 
 import asyncio
 import contextlib
-import gc
 import logging
 import time
 from collections import Counter, deque
@@ -158,9 +157,6 @@ class Node:
             after = f"going on from sample {backlog.position}, and learning the rest of the journal"
             self._alarm("checkpoint", "", f"{path} is damaged or not finite; {after}")
         await asyncio.to_thread(warm_up, self.models[-1])
-        gc.collect()
-        gc.freeze()  # the compiler's objects stay; to scan them again costs milliseconds
-        memory.release()
         epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)
         snapshots = split(backlog.state, len(self.models))
         self.protocols = tuple(
@@ -187,6 +183,7 @@ class Node:
         self.recorder.note("ready", "", f"{folder.name} is ready")
         event("ready", learner=folder.name, epoch=epoch, learned=backlog.position)
         self._wake()
+        asyncio.get_running_loop().call_soon(memory.settle)
 
     async def wait(self) -> None:
         """Wait for `stop`, or for a failure and raise it."""
