@@ -45,8 +45,6 @@ THIRD_PARTY = {
     "mesh": {
         "numpy",
         "cryptography",
-        "fastapi",
-        "pydantic",
         "starlette",
         "uvicorn",
         "h11",

@@ -75,7 +75,7 @@ def learned_here(folder, samples=()):
     async def story():
         node = made(folder)
         await node.start()
-        await node.intake.accept([node.format.sample(Given(**each)) for each in samples])
+        await node.intake.accept([node.format.sample(Given.read(each)) for each in samples])
         await until(lambda: node.is_idle)
         state = state_of(node, with_digest=True)
         await node.close()

@@ -85,7 +85,7 @@ def made(path, with_transport=False, **options):
 
 
 def prepared(node, numbers):
-    return [node.format.sample(Given(**sample(k))) for k in numbers]
+    return [node.format.sample(Given.read(sample(k))) for k in numbers]
 
 
 async def until(claim):

@@ -107,7 +107,7 @@ def test_an_algorithm_of_your_own_runs_in_a_mesh(own_folder, capsys, monkeypatch
     async def story():
         node = made(own_folder / "m" / "solo")
         await node.start()
-        values = [node.format.sample(Given(value=float(k))) for k in range(20)]
+        values = [node.format.sample(Given.read({"value": float(k)})) for k in range(20)]
         await node.intake.accept(values)
         await until(lambda: node.is_idle)
         found = state_of(node)

@@ -51,7 +51,7 @@ def test_beyond_loopback_it_does_not_start_without_token(capsys, tmp_path):
 
 @pytest.mark.parametrize(
     ("module", "options", "extra"),
-    [("fastapi", [], "mesh"), ("paho", ["--mqtt", "mqtt://h", "--topic", "t"], "mqtt")],
+    [("starlette", [], "mesh"), ("paho", ["--mqtt", "mqtt://h", "--topic", "t"], "mqtt")],
 )
 def test_a_missing_extra_is_one_clear_line(module, options, extra, tmp_path):
     code = f"import sys; sys.modules[{module!r}] = None; from domkl.cli.main import entry; entry()"

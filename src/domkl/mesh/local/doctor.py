@@ -28,7 +28,7 @@ from domkl.mesh.local.status import ask
 from domkl.mesh.node.log import WARNED, exposed
 
 Verdict = Literal["ok", "warning", "problem"]
-NEEDED = ("numpy", "numba", "cryptography", "fastapi", "uvicorn", "prometheus-client")
+NEEDED = ("numpy", "numba", "cryptography", "starlette", "uvicorn", "prometheus-client")
 OPTIONAL = ("eclipse-zenoh", "paho-mqtt")
 FEW_BYTES, LITTLE_BYTES = 50 * 10**6, 500 * 10**6  # free on disk: a problem, a warning
 FEW_FILES, LITTLE_FILES = 128, 512  # descriptors; a node serves 256 connections

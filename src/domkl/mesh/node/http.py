@@ -1,27 +1,32 @@
 """A node's HTTP interface: it takes samples, predicts, and reports the node's state.
 
 Three parts: who may send requests (`Rules`, `Guard`), the requests that are answered
-(`create_app`), and the server, which runs in the node's own event loop (`HttpServer`).
+(`create_app`), and the server, which runs in the node's own event loop (`HttpServer`). What is
+asked and answered is described for machines in openapi.json, beside this file.
 """
 
 import asyncio
 import contextlib
 import hmac
+import json
+import math
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
-from pydantic import BaseModel, Field
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import domkl
@@ -31,20 +36,20 @@ from domkl.mesh.node.connections import Connection, Doorkeeper, Limits, Listener
 from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
-    Batch,
     Given,
     Inputs,
     Prepared,
     QueueFullError,
-    explained,
+    listed,
+    loaded,
 )
 from domkl.mesh.node.node import Node, TooFewError
 from domkl.mesh.node.telemetry import registry_of, state_of
 from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.node.wal import DiskFullError
-from domkl.mesh.node.watch import add_watch
+from domkl.mesh.node.watch import watch_routes
 from domkl.mesh.transports.base import Address, bind
-from domkl.mesh.ui.page import PATHS, add_page
+from domkl.mesh.ui.page import PATHS, page_routes
 
 RETRY = "1"  # seconds
 AT_ONCE = 64  # samples checked before others have their turn
@@ -52,6 +57,7 @@ OPEN_TO_ALL = ("/healthz", *PATHS)  # the page holds no data
 GRACE = 3  # seconds to finish answers when the node stops
 KEPT = 75  # seconds that an idle connection is kept
 LIMITS = Limits()
+YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 @dataclass(frozen=True)
@@ -180,44 +186,6 @@ def _refusal(code: int, detail: str, headers: Mapping[str, str] | None = None) -
     return JSONResponse({"detail": detail}, code, dict(headers or {}))
 
 
-class Accepted(BaseModel):
-    """A sample that is on disk, and will be learned once."""
-
-    number: int = Field(description="counted from 1")
-    id: str | None = None
-
-
-class Predicted(BaseModel):
-    """The learner's prediction now, in the target's own units."""
-
-    prediction: float
-    deviation: float | None = Field(description="its standard deviation, if the algorithm has one")
-    n_outside: int = Field(description="inputs that were clipped to their range")
-
-
-class OneForecast(BaseModel):
-    """The forecast of one horizon, in the target's own units."""
-
-    horizon: int = Field(description="steps ahead")
-    time: str = Field(description="of the value that is forecast, UTC")
-    prediction: float
-    deviation: float | None = Field(description="its standard deviation, if the algorithm has one")
-
-
-class Forecasted(BaseModel):
-    """The forecasts of all horizons, from the newest values."""
-
-    forecasts: list[OneForecast]
-    n_queued: int = Field(description="samples that are accepted and not yet in the forecasts")
-    n_outside: int = Field(description="future inputs that were clipped to their range")
-
-
-class Problem(BaseModel):
-    """Why something was refused."""
-
-    detail: str
-
-
 class NotReadyError(DomklError):
     """The node is starting or stopping."""
 
@@ -230,49 +198,48 @@ STATUS: dict[type[DomklError], int] = {
     NotReadyError: 503,
     TooFewError: 409,
 }
-ANSWERS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Problem} for code in (401, 403, 409, 413, 422, 429, 503, 507)
-}
 
 
-def create_app(node: Node, rules: Rules) -> FastAPI:
+def application(routes: Sequence[Route], rules: Rules) -> Starlette:
+    """An application whose guard refuses by the rules, and which answers errors in JSON."""
+    handlers: Any = {DomklError: _on_error, HTTPException: _on_http_error}
+    guards = [Middleware(Guard, rules=rules)]
+    return Starlette(routes=routes, middleware=guards, exception_handlers=handlers)
+
+
+def create_app(node: Node, rules: Rules) -> Starlette:
     """The requests that a node answers."""
-    app = FastAPI(
-        title="domkl node",
-        version=domkl.__version__,
-        summary="A learner of a mesh: samples in, predictions out.",
-        docs_url=None,  # its pages load scripts from other hosts
-        redoc_url=None,
-    )
-    app.add_middleware(Guard, rules=rules)
-    app.add_exception_handler(DomklError, _on_error)
-    app.add_exception_handler(RequestValidationError, partial(_on_invalid, node))
-    _add_learning(app, node)
-    _add_watching(app, node)
-    add_watch(app, node)
-    add_page(app)
-    return app
+    routes = [*_learning(node), *_watching(node), *watch_routes(node), *page_routes()]
+    return application([*routes, Route("/openapi.json", _described)], rules)
 
 
-def _add_learning(app: FastAPI, node: Node) -> None:
-    @app.post("/learn", status_code=202, responses=ANSWERS)
-    async def learn(body: Given | Batch) -> Accepted | list[Accepted]:
+def _learning(node: Node) -> Iterator[Route]:
+    async def learn(request: Request) -> Response:
         """Accept a sample, or a list of samples, all or none; they are on disk when this answers.
 
         A full queue answers 429, a full disk 507; nothing was accepted then.
         """
         _check_ready(node)
-        given = body if isinstance(body, list) else [body]
-        numbers = await node.intake.accept(await _prepared(node, given)) if given else []
-        found = [Accepted(number=n, id=g.id) for n, g in zip(numbers, given, strict=True)]
-        return found if isinstance(body, list) else found[0]
+        try:
+            body = await _json(request)
+            given = listed(body)
+        except DataError:
+            node.intake.rejected[INVALID] += 1
+            raise
+        items = await _prepared(node, given)
+        numbers = await node.intake.accept(items) if items else []
+        found = [
+            {"number": number, "id": item.entry.id or None}
+            for number, item in zip(numbers, items, strict=True)
+        ]
+        return JSONResponse(found if isinstance(body, list) else found[0], 202)
 
-    @app.post("/predict", responses=ANSWERS)
-    async def predict(body: Inputs) -> Predicted | Forecasted:
+    async def predict(request: Request) -> Response:
         """Predict for inputs; without x, the next value of a series, or all horizons."""
         _check_ready(node)
+        body = Inputs.read(await _json(request))
         if node.backlog.rows is not None:
-            return _forecasted(node, body)
+            return JSONResponse(_forecasted(node, body))
         if body.future:
             raise DataError("future is for a mesh that forecasts; this one has no [forecast]")
         if body.x is None:
@@ -282,27 +249,49 @@ def _add_learning(app: FastAPI, node: Node) -> None:
         if node.is_blank:
             raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
         y_hat, deviation = node.predict(x)
-        return Predicted(prediction=y_hat, deviation=deviation, n_outside=n_outside)
+        answer = {"prediction": _finite(y_hat), "deviation": deviation, "n_outside": n_outside}
+        return JSONResponse(answer)
+
+    yield Route("/learn", learn, methods=["POST"])
+    yield Route("/predict", predict, methods=["POST"])
 
 
-def _add_watching(app: FastAPI, node: Node) -> None:
+def _watching(node: Node) -> Iterator[Route]:
     registry = registry_of(node)
 
-    @app.get("/state")
-    async def state(digest: bool = False) -> dict[str, Any]:
+    async def state(request: Request) -> Response:
         """Measures, the agreed model, neighbors; with digest, a checksum of the learned state."""
-        return state_of(node, with_digest=digest)
+        said = request.query_params.get("digest", NO[0])
+        if said.lower() not in YES + NO:
+            raise DataError(f"digest must be true or false, got {said!r}")
+        return JSONResponse(state_of(node, with_digest=said.lower() in YES))
 
-    @app.get("/healthz", responses={503: {"model": Problem}})
-    async def healthz() -> dict[str, str]:
+    async def healthz(request: Request) -> Response:
         """200 while the node learns and predicts."""
         _check_ready(node)
-        return {"status": "ready"}
+        return JSONResponse({"status": "ready"})
 
-    @app.get("/metrics", response_class=Response)
-    async def metrics() -> Response:
+    async def metrics(request: Request) -> Response:
         """For Prometheus."""
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    yield Route("/state", state)
+    yield Route("/healthz", healthz)
+    yield Route("/metrics", metrics)
+
+
+async def _described(request: Request) -> Response:
+    """The description of all requests."""
+    found = json.loads(files("domkl.mesh.node").joinpath("openapi.json").read_bytes())
+    return JSONResponse({**found, "info": {**found["info"], "version": domkl.__version__}})
+
+
+async def _json(request: Request) -> Any:
+    """The body; it must be declared as JSON, which a web page of another origin cannot do."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise DataError(f"body must come with Content-Type: application/json, got {kind!r}")
+    return loaded("body", await request.body())
 
 
 def _check_ready(node: Node) -> None:
@@ -310,12 +299,12 @@ def _check_ready(node: Node) -> None:
         raise NotReadyError("node must be ready, and is starting or stopping; try again later")
 
 
-async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
+async def _prepared(node: Node, given: list[Any]) -> list[Prepared]:
     """Check all samples; raise at the first wrong one. Long lists let others have their turn."""
     found = []
     for k, each in enumerate(given, 1):
         try:
-            found.append(node.format.sample(each))
+            found.append(node.format.sample(Given.read(each)))
         except DataError as error:
             node.intake.rejected[INVALID] += len(given)
             where = f"sample {k} of {len(given)}: " if len(given) > 1 else ""
@@ -325,17 +314,20 @@ async def _prepared(node: Node, given: list[Given]) -> list[Prepared]:
     return found
 
 
-def _forecasted(node: Node, body: Inputs) -> Forecasted:
+def _forecasted(node: Node, body: Inputs) -> dict[str, Any]:
     if body.x is not None:
         node.format.inputs(body.x)  # which refuses them
     known = None if node.backlog.rows is None else node.backlog.rows.known
     assert isinstance(node.format, TickFormat)
-    ahead = node.format.future(body.future or (), None if known is None else known.tick)
+    ahead = node.format.future(body.future, None if known is None else known.tick)
     if node.is_blank:
         raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
-    made = [OneForecast(**each._asdict()) for each in node.forecast(ahead.inputs)]
-    n_queued = node.backlog.n_waiting
-    return Forecasted(forecasts=made, n_queued=n_queued, n_outside=ahead.n_outside)
+    made = node.forecast(ahead.inputs)
+    return {
+        "forecasts": [{**each._asdict(), "prediction": _finite(each.prediction)} for each in made],
+        "n_queued": node.backlog.n_waiting,
+        "n_outside": ahead.n_outside,
+    }
 
 
 def _next_inputs(node: Node) -> Any:
@@ -349,16 +341,19 @@ def _next_inputs(node: Node) -> Any:
     return series.lags
 
 
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
     status = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
     headers = {"Retry-After": RETRY} if status in (429, 503, 507) else None
     return JSONResponse({"detail": str(error)}, status, headers)
 
 
-async def _on_invalid(node: Node, request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestValidationError)
-    node.intake.rejected[INVALID] += request.url.path == "/learn"
-    return JSONResponse({"detail": f"body must fit; {explained(error.errors())}"}, 422)
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
 
 
 class _Server(uvicorn.Server):
@@ -391,7 +386,7 @@ class HttpServer:
         self._server: _Server | None = None
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self, app: FastAPI) -> None:
+    async def start(self, app: Starlette) -> None:
         """Listen; MeshError if the port is taken."""
         try:
             self._socket = Listener(await bind(self.address), self._doorkeeper)

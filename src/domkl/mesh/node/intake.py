@@ -4,15 +4,16 @@ All sources use it: HTTP, standard input, files, MQTT, and the write-ahead log a
 """
 
 import asyncio
+import json
 import math
+import re
 import reprlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from domkl.errors import DataError, MeshError
 from domkl.mesh.node.backlog import Backlog
@@ -20,56 +21,72 @@ from domkl.mesh.node.wal import BusyError, DiskFullError, Entry
 from domkl.mesh.protocol.model import Model, Range
 from domkl.typing import Floats
 
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-# Stop at the first wrong value: to report all of them would hold up the node and its neighbors.
-Values = Annotated[list[Number | None], Field(fail_fast=True)] | dict[str, Number | None]
-ID = r"^[!-~]{1,200}$"
+Values = Sequence[float | None] | Mapping[str, float | None]
+ID = re.compile(r"[!-~]{1,200}")
 MAX_BYTES = 2**20  # of a request's body, a line or a message
 MAX_SAMPLES = 10_000  # of a list
 
 
-class Future(BaseModel):
+class Future(NamedTuple):
     """Inputs that are known ahead, at a time to come."""
 
-    model_config = ConfigDict(extra="forbid")
+    time: str | float
+    x: dict[str, float]
 
-    time: str | Number
-    x: dict[str, Number]
+    @classmethod
+    def read(cls, said: Any) -> "Future":
+        """Read them from JSON; DataError at the first mistake."""
+        said = _object("future", said, ("time", "x"))
+        x = _object("x of future", said.get("x"))
+        when = _time_of(said.get("time"))
+        if when is None:
+            raise DataError("future must have time and x")
+        found = {name: _number_of(name, value, may_lack=False) for name, value in x.items()}
+        return cls(when, {name: value for name, value in found.items() if value is not None})
 
 
-class Inputs(BaseModel):
+class Inputs(NamedTuple):
     """Inputs to predict for, in their own units; none for the next value of a series."""
 
-    model_config = ConfigDict(extra="forbid")
+    x: Values | None
+    future: list[Future]
 
-    x: Values | None = Field(None, description="in the order of mesh.toml, or by name")
-    future: list[Future] | None = Field(
-        None, max_length=MAX_SAMPLES, description="of a mesh that forecasts: inputs known ahead"
-    )
+    @classmethod
+    def read(cls, said: Any) -> "Inputs":
+        """Read them from JSON; DataError at the first mistake."""
+        said = _object("body", said, ("x", "future"))
+        ahead = said.get("future") or []
+        if not isinstance(ahead, list) or len(ahead) > MAX_SAMPLES:
+            raise DataError(f"future must be a list of at most {MAX_SAMPLES} items")
+        return cls(_values_of(said.get("x")), [Future.read(each) for each in ahead])
 
 
-class Given(BaseModel):
+class Given(NamedTuple):
     """A sample: x and y, the next value of a series, or inputs and target by their own names."""
 
-    model_config = ConfigDict(extra="allow")
+    x: Values | None  # in the order of mesh.toml, or by name
+    y: float | None  # the label, in its own units; None if missing
+    value: float | None  # the next value of a time series
+    time: str | float | None  # of a mesh that forecasts: ISO 8601, or seconds since 1970
+    id: str | None  # the client's: a sample that is sent again is learned once
+    said: frozenset[str]  # which of these the client named, if only as null
+    others: dict[str, Any]  # what it named besides: of a flat sample, inputs and target
 
-    x: Values | None = Field(None, description="in the order of mesh.toml, or by name")
-    y: Number | None = Field(None, description="the label, in its own units; null if missing")
-    value: Number | None = Field(None, description="the next value of a time series")
-    time: str | Number | None = Field(
-        None, description="of a mesh that forecasts: ISO 8601, or seconds since 1970; default now"
-    )
-    id: str | None = Field(
-        None, pattern=ID, description="the client's: a sample that is sent again is learned once"
-    )
-
-    @model_validator(mode="after")
-    def _is_flat_or_not(self) -> Self:
-        """Refuse other names beside x: they are inputs and target of a flat sample, or wrong."""
-        if self.model_extra and self.x is not None:
-            name = reprlib.repr(next(iter(self.model_extra)))
-            raise DataError(f"a sample with x has no place for {name}")
-        return self
+    @classmethod
+    def read(cls, said: Any) -> "Given":
+        """Read a sample from JSON; DataError at the first mistake."""
+        said = _object("sample", said)
+        others = {name: value for name, value in said.items() if name not in GIVEN}
+        x = _values_of(said.get("x"))
+        if others and x is not None:
+            raise DataError(f"a sample with x has no place for {reprlib.repr(next(iter(others)))}")
+        key = said.get("id")
+        if key is not None and not (isinstance(key, str) and ID.fullmatch(key)):
+            raise DataError(
+                "id must be 1 to 200 characters of ASCII without spaces, got " + reprlib.repr(key)
+            )
+        y, value = (_number_of(name, said.get(name)) for name in ("y", "value"))
+        return cls(x, y, value, _time_of(said.get("time")), key, GIVEN & said.keys(), others)
 
     def named(self, inputs: "Sequence[Range]", target: "Range", may_lack: bool) -> "Given":
         """The same sample with x and y, if it has inputs and target by their own names.
@@ -77,9 +94,10 @@ class Given(BaseModel):
         Sensors send more than a mesh asks for, so other names are ignored. Where nothing may lack,
         the target must be there, if only as null.
         """
-        if not self.model_extra:
+        if not self.others:
             return self
-        said = self.model_dump(include={"y", "value"}, exclude_unset=True) | self.model_extra
+        own = {"y": self.y, "value": self.value}
+        said = {name: own[name] for name in own if name in self.said} | self.others
         names = [each.name for each in (*inputs, target)]
         if target.name not in said and not (may_lack and any(name in said for name in names)):
             what = "must name inputs or target" if may_lack else f"lacks {target.name!r}"
@@ -89,47 +107,77 @@ class Given(BaseModel):
             )
         x = {name: _number_of(name, said[name]) for name in names[:-1] if name in said}
         y = _number_of(target.name, said.get(target.name))
-        return Given.model_validate({"x": x, "y": y, "time": self.time, "id": self.id})
+        return self._replace(x=x, y=y, value=None, said=frozenset({"x", "y"}), others={})
 
 
-def _number_of(name: str, value: Any) -> float | None:
-    """A number of a sensor's payload, or None."""
+#: what a sample may name besides inputs and target
+GIVEN = frozenset({"x", "y", "value", "time", "id"})
+
+
+def _object(what: str, said: Any, allowed: Collection[str] | None = None) -> dict[str, Any]:
+    """A JSON object that names nothing but what is allowed."""
+    if not isinstance(said, dict):
+        raise DataError(f"{what} must be a JSON object, got {reprlib.repr(said)}")
+    for name in said:
+        if allowed is not None and name not in allowed:
+            raise DataError(f"{what} has no place for {reprlib.repr(name)}")
+    return said
+
+
+def _values_of(x: Any) -> Values | None:
+    """Inputs by their order or by name."""
+    if isinstance(x, list):
+        return [_number_of(f"x[{k}]", value) for k, value in enumerate(x)]
+    if isinstance(x, dict):
+        return {name: _number_of(name, value) for name, value in x.items()}
+    if x is not None:
+        raise DataError(f"x must be a list or an object, got {reprlib.repr(x)}")
+    return None
+
+
+def _time_of(value: Any) -> str | float | None:
+    return value if isinstance(value, str) else _number_of("time", value)
+
+
+def _number_of(name: str, value: Any, may_lack: bool = True) -> float | None:
+    """A number of a client's or a sensor's payload, or None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     try:
         found = float(value) if is_number else math.nan
     except OverflowError:  # a whole number of hundreds of digits
         found = math.inf
-    if value is not None and not math.isfinite(found):
-        raise DataError(f"{name} must be a finite number or null, got {reprlib.repr(value)}")
-    return None if value is None else found
+    if math.isfinite(found):
+        return found
+    if value is None and may_lack:
+        return None
+    what = reprlib.repr(name)[1:-1]  # names are the client's, of any length
+    null = " or null" if may_lack else ""
+    raise DataError(f"{what} must be a finite number{null}, got {reprlib.repr(value)}")
 
 
-#: a list of samples, all accepted or none
-Batch = Annotated[list[Given], Field(max_length=MAX_SAMPLES, fail_fast=True)]
-_ONE_OR_MORE: TypeAdapter[Given | list[Given]] = TypeAdapter(Given | Batch)
-#: names that pydantic gives to the ways to read a body, of no use to a client
-BRANCHES = ("body", "Given", "list[Given]", "list[nullable[float]]", "dict[str,nullable[float]]",
-            "float", "str")  # fmt: skip
+def loaded(what: str, text: bytes | str) -> Any:
+    """Read JSON; DataError says where it is not."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise DataError(f"{what} must be JSON, and not nested so deeply") from None
+    except ValueError as error:  # also of bytes that are no text
+        raise DataError(f"{what} must be JSON: {error}") from None
+
+
+def listed(said: Any) -> list[Any]:
+    """One sample or a list of samples, all accepted or none."""
+    found: list[Any] = said if isinstance(said, list) else [said]
+    if len(found) > MAX_SAMPLES:
+        raise DataError(f"a list must have at most {MAX_SAMPLES} items, got {len(found)}")
+    return found
 
 
 def parse(text: bytes | str) -> list[Given]:
     """Read one sample or a list of samples from JSON."""
     if len(text) > MAX_BYTES:
         raise DataError(f"sample must have at most {MAX_BYTES} bytes, got {len(text)}")
-    try:
-        found = _ONE_OR_MORE.validate_json(text)
-    except ValidationError as error:
-        raise DataError(
-            f"sample must be JSON as of POST /learn; {explained(error.errors(include_url=False))}"
-        ) from None
-    return found if isinstance(found, list) else [found]
-
-
-def explained(errors: Sequence[Mapping[str, Any]]) -> str:
-    """Where and why, for the most telling of pydantic's errors; values are not repeated."""
-    found = max(errors, key=lambda each: (len(each["loc"]), each["type"] == "too_long"))
-    where = ".".join(str(part) for part in found["loc"] if part not in BRANCHES)
-    return f"{where}: {found['msg']}" if where else str(found["msg"])
+    return [Given.read(each) for each in listed(loaded("sample", text))]
 
 
 class Prepared(NamedTuple):
@@ -220,14 +268,14 @@ class SampleFormat:
     def _values(self, given: Given) -> Floats:
         if given.time is not None:
             raise DataError("time is for a mesh that forecasts; this one has no [forecast]")
-        is_flat, inputs = bool(given.model_extra), () if self.lags else self.model.inputs
+        is_flat, inputs = bool(given.others), () if self.lags else self.model.inputs
         given = given.named(inputs, self.model.target, may_lack=False)
         if self.lags:
             value = given.y if is_flat else given.value
             if value is None or (not is_flat and (given.x is not None or given.y is not None)):
                 raise DataError("sample of a series must have value, and neither x nor y")
             return np.array([value])
-        if given.value is not None or given.x is None or "y" not in given.model_fields_set:
+        if given.value is not None or given.x is None or "y" not in given.said:
             raise DataError("sample must have x and y, and no value: the mesh has no lags")
         y = np.nan if given.y is None else given.y  # null: there is no label
         return np.append(ordered(given.x, self.model.inputs), y)

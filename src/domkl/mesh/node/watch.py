@@ -2,12 +2,15 @@
 
 import json
 import math
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
-from fastapi import FastAPI, HTTPException, Query
-from fastapi.responses import StreamingResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
+from domkl.errors import DataError
 from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.history.answers import history_of, samples_of
 from domkl.mesh.history.history import Rows
@@ -24,40 +27,38 @@ SHOWN = (
     "checkpoint", "journal_bytes", "expires", "sample_age", "recent", "verdict", "neighbors",
 )  # fmt: skip
 
-Seconds = Annotated[float, Query(ge=0, allow_inf_nan=False)]
 
-
-def add_watch(app: FastAPI, node: Node) -> None:
-    """Add the requests to an application."""
+def watch_routes(node: Node) -> Iterator[Route]:
+    """The requests."""
     n_watchers = 0
     target = node.format.model.target
 
-    @app.get("/history")
-    async def history(since: Seconds = 0.0, step: Seconds = 1.0) -> dict[str, Any]:
+    async def history(request: Request) -> Response:
         """Errors, weights, queue and traffic since a time (of 1970) in steps of seconds; events.
 
         Steps are longer than asked for where shorter ones are not kept so long.
         """
+        since, step = span_of(request)
         recorder = node.recorder
         rows = recorder.rows(since, max(step, 1.0))
         happened = [each._asdict() for each in recorder.events if each.time >= since]
-        return {
+        answer = {
             "learner": node.folder.name,
             "now": recorder.clock(),
             "target": target_of(node.folder.config),
             **history_of(rows, recorder.horizons, target),
             "events": happened,
         }
+        return JSONResponse(answer)
 
-    @app.get("/recent")
-    async def recent(horizon: int = 1) -> list[list[Any]]:
+    async def recent(request: Request) -> Response:
         """The newest 1000: number, time, label, prediction, deviation, alone, last value."""
+        horizon = horizon_of(request)
         if horizon not in node.recorder.horizons:
-            raise HTTPException(422, f"horizon must be one of {node.recorder.horizons}")
-        return samples_of(node.recorder.samples(horizon), target)
+            raise DataError(f"horizon must be one of {node.recorder.horizons}, got {horizon}")
+        return JSONResponse(samples_of(node.recorder.samples(horizon), target))
 
-    @app.get("/watch", response_class=StreamingResponse)
-    async def watch() -> StreamingResponse:
+    async def watch(request: Request) -> Response:
         """A line of JSON now and every second: first what there is, then what is new."""
         if n_watchers >= MOST_WATCHERS:
             raise HTTPException(503, f"at most {MOST_WATCHERS} may watch at once; close a page")
@@ -71,6 +72,35 @@ def add_watch(app: FastAPI, node: Node) -> None:
                 yield json.dumps(line, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         finally:
             n_watchers -= 1
+
+    yield Route("/history", history)
+    yield Route("/recent", recent)
+    yield Route("/watch", watch)
+
+
+def span_of(request: Request) -> tuple[float, float]:
+    """The time since when, and the step, both in seconds."""
+    return _seconds(request, "since", 0.0), _seconds(request, "step", 1.0)
+
+
+def _seconds(request: Request, name: str, default: float) -> float:
+    said = request.query_params.get(name)
+    try:
+        found = default if said is None else float(said)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise DataError(f"{name} must be seconds, 0 or more, got {said!r}")
+    return found
+
+
+def horizon_of(request: Request) -> int:
+    """The horizon that is asked for."""
+    said = request.query_params.get("horizon", "1")
+    try:
+        return int(said)
+    except ValueError:
+        raise DataError(f"horizon must be a whole number, got {said!r}") from None
 
 
 async def news_of(node: Node) -> AsyncIterator[dict[str, Any]]:

@@ -5,9 +5,12 @@ with the token where one is demanded. The policy forbids whatever the page does 
 styles and requests are of this origin only, and no text can become markup.
 """
 
+from collections.abc import Iterator
 from importlib.resources import files
 
-from fastapi import FastAPI, Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 TYPES = {
     "html": "text/html; charset=utf-8",
@@ -38,17 +41,18 @@ HEADERS = {
 }
 
 
-def add_page(app: FastAPI) -> None:
-    """Serve the page and its files."""
+def page_routes() -> Iterator[Route]:
+    """The requests for the page and its files."""
     for path in PATHS:
-        _add(app, path, "index.html" if path == "/" else path.removeprefix("/ui/"))
+        yield _route(path, "index.html" if path == "/" else path.removeprefix("/ui/"))
 
 
-def _add(app: FastAPI, path: str, name: str) -> None:
+def _route(path: str, name: str) -> Route:
     content = files("domkl.mesh.ui").joinpath("static", name).read_bytes()
     kind = TYPES[name.rpartition(".")[2]]
 
-    @app.get(path, include_in_schema=False, response_class=Response)
-    async def file() -> Response:
+    async def file(request: Request) -> Response:
         """A file of the page."""
         return Response(content, media_type=kind, headers=HEADERS)
+
+    return Route(path, file)

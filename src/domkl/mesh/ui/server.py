@@ -14,17 +14,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, HTTPException
-from fastapi.responses import StreamingResponse
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
-import domkl
+from domkl.errors import DataError
 from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.local.status import ask
-from domkl.mesh.node.http import Guard, HttpServer, Rules, rules_for
-from domkl.mesh.node.watch import LINES, Seconds
+from domkl.mesh.node.http import HttpServer, Rules, application, rules_for
+from domkl.mesh.node.watch import LINES, horizon_of, span_of
 from domkl.mesh.transports.base import Address
 from domkl.mesh.ui.hub import Hub
-from domkl.mesh.ui.page import add_page
+from domkl.mesh.ui.page import page_routes
 
 TOKEN = "ui-token"
 HOST = "127.0.0.1"
@@ -32,11 +35,8 @@ PATIENCE = 10.0  # seconds for a node to answer
 AT_ONCE = 32  # nodes asked at once
 
 
-def create_app(hub: Hub, rules: Rules) -> FastAPI:
+def create_app(hub: Hub, rules: Rules) -> Starlette:
     """The requests that are answered."""
-    app = FastAPI(title="domkl mesh", version=domkl.__version__, docs_url=None, redoc_url=None)
-    app.add_middleware(Guard, rules=rules)
-    add_page(app)
     names, pool = hub.config.names, ThreadPoolExecutor(min(len(hub.config.names), AT_ONCE))
 
     async def asked(name: str, path: str) -> Any:
@@ -47,34 +47,36 @@ def create_app(hub: Hub, rules: Rules) -> FastAPI:
         given = partial(ask, hub.config.member(name), hub.folder, path, timeout=PATIENCE)
         return await asyncio.get_running_loop().run_in_executor(pool, given)
 
-    @app.get("/healthz")
-    async def healthz() -> dict[str, str]:
+    async def healthz(request: Request) -> Response:
         """200 while the server runs."""
-        return {"status": "ready"}
+        return JSONResponse({"status": "ready"})
 
-    @app.get("/history")
-    async def history(
-        since: Seconds = 0.0, step: Seconds = 1.0, learner: str | None = None
-    ) -> dict[str, Any]:
+    async def history(request: Request) -> Response:
         """The answers of all learners, or of one, to the same request; null of those not there."""
+        since, step = span_of(request)
+        learner = request.query_params.get("learner")
         chosen = names if learner is None else (learner,)
         path = f"/history?since={since!r}&step={step!r}"
         found = await asyncio.gather(*(asked(name, path) for name in chosen))
-        return {"learners": dict(zip(chosen, found, strict=True))}
+        return JSONResponse({"learners": dict(zip(chosen, found, strict=True))})
 
-    @app.get("/recent")
-    async def recent(learner: str, horizon: int = 1) -> Any:
+    async def recent(request: Request) -> Response:
         """A learner's newest samples."""
-        return await asked(learner, f"/recent?horizon={horizon}")
+        learner = request.query_params.get("learner")
+        if learner is None:
+            raise DataError(f"learner must be one of {', '.join(names)}, got none")
+        return JSONResponse(await asked(learner, f"/recent?horizon={horizon_of(request)}"))
 
-    @app.get("/watch", response_class=StreamingResponse)
-    async def watch() -> StreamingResponse:
+    async def watch(request: Request) -> Response:
         """A line of JSON every second, with what is new of all learners."""
         return StreamingResponse(
             _lines(hub), media_type=LINES, headers={"Cache-Control": "no-store"}
         )
 
-    return app
+    asking = {"/healthz": healthz, "/history": history, "/recent": recent, "/watch": watch}
+    return application(
+        [*page_routes(), *(Route(path, each) for path, each in asking.items())], rules
+    )
 
 
 async def _lines(hub: Hub) -> AsyncIterator[bytes]:

@@ -2,6 +2,8 @@
 
 import asyncio
 import http.client
+import json
+import re
 import socket
 import ssl
 import urllib.error
@@ -12,11 +14,14 @@ from mesh_http import LOOPBACK, served
 from mesh_node import Client, sample, solo_config, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 
+import domkl
 from domkl.errors import MeshError, ParameterError
 from domkl.mesh.config import certificates
 from domkl.mesh.node import log
 from domkl.mesh.node.connections import Limits
 from domkl.mesh.node.http import HttpServer, Rules, rules_for
+from domkl.mesh.node.intake import GIVEN, ID, Future, Inputs
+from domkl.mesh.node.node import Forecast
 from domkl.mesh.transports.base import Address
 
 
@@ -68,7 +73,7 @@ WRONG = {
     b'{"x": [1, NaN], "y": 1}': "finite number",
     b'{"x": [1, Infinity], "y": 1}': "finite number",
     b'{"x": [1, 1e999], "y": 1}': "finite number",
-    b'{"x": [1, 2], "y": "1"}': "valid number",
+    b'{"x": [1, 2], "y": "1"}': "y must be a finite number or null, got '1'",
     b'{"x": [1, 2]}': "must have x and y",
     b'[{"x": [1, 0], "y": 1}, {"x": [1], "y": 1}]': "sample 2 of 2: sample must have 2 inputs",
     b'{"value": 3}': "the mesh has no lags",
@@ -116,6 +121,53 @@ def test_openapi_is_served_and_pages_that_load_foreign_scripts_are_not(table):
     watching = {"/state", "/healthz", "/metrics", "/history", "/recent", "/watch"}
     assert set(paths) == {"/learn", "/predict", *watching}
     assert table.ask("/docs")[0] == 404
+
+
+def test_openapi_describes_what_is_asked_and_answered(table):
+    found = table.ask("/openapi.json")[1]
+    kinds = found["components"]["schemas"]
+    assert found["info"]["version"] == domkl.__version__
+    assert set(kinds["Given"]["properties"]) == GIVEN
+    assert kinds["Given"]["properties"]["id"]["pattern"] == f"^{ID.pattern}$"
+    assert set(kinds["Inputs"]["properties"]) == set(Inputs._fields)
+    assert set(kinds["Future"]["properties"]) == set(Future._fields)
+    assert set(kinds["OneForecast"]["properties"]) == set(Forecast._fields)
+    assert set(table.learn(sample(1))[1]) == set(kinds["Accepted"]["properties"])
+    assert set(table.ask("/predict", {"x": [1, 0]})[1]) == set(kinds["Predicted"]["properties"])
+    assert set(table.learn(b"{")[1]) == set(kinds["Problem"]["properties"])
+    refs = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(found)))
+    assert refs == set(kinds)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/learn", 3, "sample must be a JSON object, got 3"),
+        ("/learn", [[]], "sample must be a JSON object, got []"),
+        ("/learn", {"x": "1", "y": 1}, "x must be a list or an object, got '1'"),
+        ("/learn", {"x": [1, 10**400], "y": 1}, "x[1] must be a finite number or null, got 1000"),
+        ("/learn", {"x": {"<script>": "a"}, "y": 1}, "<script> must be a finite number or null"),
+        ("/learn", {"x": [1, 0], "y": 1, "id": 7}, "id must be 1 to 200 characters of ASCII"),
+        ("/learn", {"x": [1, 0], "y": 1, "time": [1]}, "time must be a finite number or null"),
+        ("/learn", b"[" * 100_000, "body must be JSON, and not nested so deeply"),
+        ("/predict", [], "body must be a JSON object, got []"),
+        ("/predict", {"y": 1}, "body has no place for 'y'"),
+        ("/predict", {"future": {}}, "x must be given, got none"),
+        ("/predict", {"future": 3}, "future must be a list of at most 10000 items"),
+        ("/predict", {"future": [{"x": {}}]}, "future must have time and x"),
+        ("/predict", {"future": [{"time": "now"}]}, "x of future must be a JSON object, got None"),
+        ("/predict", {"future": [{"time": 1, "x": {"a": None}}]}, "a must be a finite number, got"),
+    ],
+)
+def test_wrong_bodies_say_where(table, path, body, said):
+    status, found = table.ask(path, body)
+    assert (status, said in found["detail"]) == (422, True), found
+
+
+def test_wrong_questions_and_other_ways_of_asking(table):
+    assert table.ask("/state?digest=perhaps")[0] == 422
+    assert table.ask("/learn") == (405, {"detail": "Method Not Allowed"})
+    assert table.ask("/nowhere") == (404, {"detail": "Not Found"})
 
 
 def test_metrics_are_those_of_the_page(table):

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mesh_node import solo_config
-from pydantic import TypeAdapter, ValidationError
 
 from domkl.errors import DataError, MeshError
 from domkl.mesh.node.backlog import Backlog
 from domkl.mesh.node.intake import (
     MAX_SAMPLES,
-    Batch,
     Given,
     Intake,
     Prepared,
@@ -101,8 +99,8 @@ WRONG = {
     '{"value": 2}': "must have x and y, and no value",
     '{"x": [1, NaN], "y": 1}': "finite",
     '{"x": [1, 1e999], "y": 1}': "finite",
-    '{"x": [1, "2"], "y": 1}': "valid number",
-    '{"x": [1, true], "y": 1}': "valid number",
+    '{"x": [1, "2"], "y": 1}': r"x\[1\] must be a finite number or null, got '2'",
+    '{"x": [1, true], "y": 1}': "finite number or null, got True",
     '{"x": [1, null], "y": 1}': "must be a number, got null",
     '{"x": [1, 2], "y": 1, "id": "with space"}': "id",
     '{"x": [1, 2], "y": 1, "id": ""}': "id",
@@ -134,12 +132,19 @@ def test_inputs_to_predict_for(model):
     assert n_outside == 1
 
 
-@pytest.mark.parametrize("wrong", [[1] * 1000, [{"x": [""] * 1000, "y": 1}], {"x": [""] * 1000}])
-def test_many_mistakes_cost_no_more_than_one(wrong):
+def test_many_mistakes_cost_no_more_than_one():
     """To tell of each of a million would hold up a node for minutes."""
-    with pytest.raises(ValidationError) as caught:
-        TypeAdapter(Given | Batch).validate_python(wrong)
-    assert caught.value.error_count() < 10
+    looked_at = []
+
+    class Watched(list):
+        def __iter__(self):
+            for each in super().__iter__():
+                looked_at.append(each)
+                yield each
+
+    with pytest.raises(DataError, match=r"x\[0\] must be a finite number or null, got ''"):
+        Given.read({"x": Watched([""] * 1000), "y": 1})
+    assert len(looked_at) == 1
 
 
 def test_what_comes_at_once_is_limited():
@@ -286,7 +291,7 @@ def test_what_was_accepted_is_learned_even_if_the_file_refuses_it_now(tmp_path):
     config = solo_config(outside="clip")
     form = SampleFormat(config.model(), None)
     first = Backlog(tmp_path, len(form.names), None)
-    first.log.append([form.sample(Given(x=[99.0, 0.0], y=1.0)).entry])
+    first.log.append([form.sample(Given.read({"x": [99.0, 0.0], "y": 1.0})).entry])
     first.log.close()
     again = Backlog(tmp_path, len(form.names), None)
     refusing = SampleFormat(solo_config(outside="refuse").model(), None)

@@ -135,7 +135,7 @@ def test_memory_does_not_grow_with_what_is_learned(tmp_path):
         node = made(folder)
         await node.start()
         for _ in range(20):
-            entries = [node.format.sample(Given(value=float(k))) for k in range(100)]
+            entries = [node.format.sample(Given.read({"value": float(k)})) for k in range(100)]
             await node.intake.accept(entries)
             await until(lambda: node.is_idle)
         await node.saver.wait()

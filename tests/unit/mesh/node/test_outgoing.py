@@ -37,7 +37,7 @@ def told(folder, feed, at_end=lambda node: None):
 
 def test_a_sample_is_predicted_before_its_label_is_used(tmp_path):
     async def feed(node):
-        unlabelled = node.format.sample(Given(x=[1, 0], y=None))
+        unlabelled = node.format.sample(Given.read({"x": [1, 0], "y": None}))
         await accept(node, [*prepared(node, range(5)), unlabelled])
 
     folder = solo_folder(tmp_path, algorithm=domkl.DOMKRLS(), kernels="default")
@@ -55,7 +55,7 @@ def test_a_sample_is_predicted_before_its_label_is_used(tmp_path):
 def test_a_series_says_what_comes_next(tmp_path):
     async def feed(node):
         for k in range(6):
-            await accept(node, [node.format.sample(Given(value=10.0 + k % 3))])
+            await accept(node, [node.format.sample(Given.read({"value": 10.0 + k % 3}))])
             await until(lambda: node.is_idle)
 
     folder = solo_folder(tmp_path, lags=2)
@@ -76,7 +76,7 @@ def test_all_horizons_are_said_together_as_on_request(tmp_path):
 
     async def feed(node):
         for k in range(8):
-            given = Given.model_validate({"time": f"2026-01-01T{k:02}:00", "load": 40 + k})
+            given = Given.read({"time": f"2026-01-01T{k:02}:00", "load": 40 + k})
             await accept(node, [node.format.sample(given)])
             await until(lambda: node.is_idle)
 

@@ -169,7 +169,7 @@ def run(folder, samples, **options):
         node = made(folder, **options)
         await node.start()
         for each in samples:
-            await node.intake.accept([node.format.sample(Given(**each))])
+            await node.intake.accept([node.format.sample(Given.read(each))])
         await until(lambda: node.is_idle)
         state = state_of(node, with_digest=True)
         forecasts = node.forecast({})
@@ -238,7 +238,7 @@ def test_a_log_whose_times_go_back_stops_the_node(tmp_path):
     async def story():
         node = made(folder_of(tmp_path))
         await node.start()
-        items = [node.format.sample(Given(**body(k, id=None))) for k in (5, 4)]
+        items = [node.format.sample(Given.read(body(k, id=None))) for k in (5, 4)]
         for number, item in enumerate(items, 1):
             node.backlog.log.append([item.entry])
             node.backlog.add(number, item.scaled, 0)
@@ -258,7 +258,7 @@ def test_a_source_goes_on_after_a_sample_out_of_order(tmp_path):
         node = made(folder)
         await node.start()
         for ks in ([0, 1, 2], [1, 3], [3, 4], [4]):
-            await accept(node, [node.format.sample(Given(**body(k, id=None))) for k in ks])
+            await accept(node, [node.format.sample(Given.read(body(k, id=None))) for k in ks])
         found = node.backlog.log.last, dict(node.intake.rejected)
         await node.close()
         return found
@@ -288,7 +288,7 @@ def test_inputs_known_ahead(tmp_path):
     async def story():
         node = made(folder)
         await node.start()
-        await node.intake.accept([node.format.sample(Given(**body(k))) for k in range(N)])
+        await node.intake.accept([node.format.sample(Given.read(body(k))) for k in range(N)])
         await until(lambda: node.is_idle)
         tick = node.backlog.rows.known.tick
         plain, warm = (
@@ -320,7 +320,7 @@ def test_several_horizons_are_exchanged_between_nodes(tmp_path):
             await node.start()
         for k in range(20):
             for node in nodes:
-                await node.intake.accept([node.format.sample(Given(**body(k)))])
+                await node.intake.accept([node.format.sample(Given.read(body(k)))])
         await until(lambda: all(node.is_idle for node in nodes))
         states = [state_of(node) for node in nodes]
         exchanged = [[p.measures.edges[o].n_exchanged for p in n.protocols]
