@@ -320,7 +320,9 @@ class Topic:
         name = f"{identifier(self._node)}-out"
         self._connection = made = Connection(self._broker, name, keeps_session=False, will=will)
         await made.open()
-        said = [(status, "online"), *(self._sensors() if self._discovery else ())]
+        said = [(status, "online")]
+        if self._discovery:
+            said += sensors_of(self._node, self._topic, self._discovery)
         for topic, text in said:
             if await made.publish(topic, text, retain=True) != "sent":
                 raise LostError(f"{topic} could not be published")
@@ -346,24 +348,29 @@ class Topic:
                     await asyncio.wait_for(said, 1.0)
             await connection.close()
 
-    def _sensors(self) -> Iterator[tuple[str, str]]:
-        """Topics and texts of Home Assistant's discovery: a sensor for each horizon."""
-        config, learner = self._node.folder.config, self._node.folder.name
-        device = f"domkl_{config.name}_{learner}"
-        for model in self._node.models:
-            h, target = model.horizon, model.target.name
-            every = "value_json.forecasts | selectattr('horizon', 'eq', %d)"
-            value = f"({every % h} | first).prediction" if h else "value_json.prediction"
-            text = {
-                "name": f"{target} in {h} x {config.forecast.step}" if h and config.forecast
-                else f"{target} predicted",
-                "unique_id": f"{device}_{h}",
-                "state_topic": self._topic,
-                "value_template": f"{{{{ {value} }}}}",
-                "json_attributes_topic": self._topic,
-                "availability_topic": f"{self._topic}/status",
-                "state_class": "measurement",
-                "device": {"identifiers": [device], "name": f"{config.name} {learner}",
-                           "manufacturer": "domkl", "sw_version": domkl.__version__},
-            }  # fmt: skip
-            yield f"{self._discovery}/sensor/{device}/h{h}/config", json.dumps(text)
+
+def sensors_of(node: Node, topic: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """Topics and texts of Home Assistant's discovery: a sensor for each horizon.
+
+    A forecast that could not be made is None there, which Home Assistant shows as unknown.
+    """
+    config, learner = node.folder.config, node.folder.name
+    device, version = f"domkl_{config.name}_{learner}", domkl.__version__
+    for model in node.models:
+        h, target = model.horizon, model.target.name
+        made = f"value_json.forecasts | selectattr('horizon', 'eq', {h})"
+        value = f"{made} | map(attribute='prediction') | first | default(none)"
+        text = {
+            "name": f"{target} in {h} x {config.forecast.step}" if h and config.forecast
+            else f"{target} predicted",
+            "unique_id": f"{device}_{h}",
+            "state_topic": topic,
+            "value_template": f"{{{{ {value if h else 'value_json.prediction'} }}}}",
+            "json_attributes_topic": topic,
+            "availability_topic": f"{topic}/status",
+            "state_class": "measurement",
+            "device": {"identifiers": [device], "name": f"{config.name} {learner}",
+                       "manufacturer": "domkl", "sw_version": version},
+            "origin": {"name": "domkl", "sw_version": version},
+        }  # fmt: skip
+        yield f"{prefix}/sensor/{device}/h{h}/config", json.dumps(text)

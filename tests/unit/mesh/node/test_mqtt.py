@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import re
 
 import aiomqtt
+import jinja2
 import pytest
 from mesh_broker import Broker as BrokerProcess
 from mesh_node import DEADLINE, free_ports, made, prepared, sample, solo_folder, until
 from prometheus_client import generate_latest
 
 from domkl.errors import ParameterError
+from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node import mqtt
-from domkl.mesh.node.mqtt import Broker, Connection, Topic, check_topic, from_topic
+from domkl.mesh.node.mqtt import Broker, Connection, Topic, check_topic, from_topic, sensors_of
 from domkl.mesh.node.publish import Publisher
 from domkl.mesh.node.telemetry import registry_of
 
@@ -39,6 +42,49 @@ def test_wildcards_are_for_subscriptions():
         with pytest.raises(ParameterError, match=r"must not have \+ or #, nor begin with \$"):
             check_topic(topic)
     assert check_topic("load/north") == "load/north"
+
+
+#: of a sensor in https://www.home-assistant.io/integrations/sensor.mqtt: those that we use
+DOCUMENTED = {"name", "unique_id", "state_topic", "value_template", "json_attributes_topic",
+              "availability_topic", "state_class", "device", "origin"}  # fmt: skip
+#: the topic of a description, as https://www.home-assistant.io/integrations/mqtt asks for it
+DISCOVERY_TOPIC = r"homeassistant/sensor/[a-zA-Z0-9_-]+/[a-zA-Z0-9_-]+/config"
+
+
+def rendered(template, payload):
+    """What Home Assistant makes of a message; it uses Jinja, too."""
+    return jinja2.Template(template).render(value_json=json.loads(json.dumps(payload)))
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"lags": 3}, {"forecast": Forecasting((1, 6), lags=(1, 2)), "inputs": ()}]
+)
+def test_home_assistant_can_read_the_descriptions(tmp_path, changes):
+    """What its documents ask for: there was no Home Assistant to try it with."""
+
+    async def story():
+        node = made(solo_folder(tmp_path, **changes))
+        found = list(sensors_of(node, "domkl/solo", "homeassistant"))
+        await node.close()
+        return found
+
+    found = asyncio.run(story())
+    texts = [json.loads(text) for _, text in found]
+    assert len({topic for topic, _ in found}) == len({each["unique_id"] for each in texts})
+    assert len(found) == (2 if "forecast" in changes else 1)
+    for (topic, _), sensor in zip(found, texts, strict=True):
+        assert re.fullmatch(DISCOVERY_TOPIC, topic)
+        assert set(sensor) == DOCUMENTED
+        assert sensor["device"]["identifiers"]
+        assert sensor["origin"]["name"] == "domkl"
+        assert sensor["state_class"] == "measurement"
+    if "forecast" in changes:
+        both = {"forecasts": [{"horizon": 1, "prediction": 2.5}, {"horizon": 6, "prediction": 7}]}
+        assert [rendered(each["value_template"], both) for each in texts] == ["2.5", "7"]
+        first = {"forecasts": both["forecasts"][:1]}  # the other could not be made
+        assert [rendered(each["value_template"], first) for each in texts] == ["2.5", "None"]
+    else:
+        assert rendered(texts[0]["value_template"], {"prediction": 1e-3}) == "0.001"
 
 
 def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, monkeypatch):
