@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from domkl import checks
 from domkl.core.jit import noted_compilation
 from domkl.data.tables import read_columns
 from domkl.errors import DomklError, MeshError, ParameterError
@@ -45,6 +46,8 @@ def ui(args: argparse.Namespace) -> int:
     import asyncio
 
     from domkl.mesh.ui.server import serve_ui
+
+    checks.whole("port", args.port, 0, 65535)
 
     def tell(address: str) -> None:
         print(address, flush=True)
@@ -137,7 +140,7 @@ def _how_it_ended(launcher: Launcher, ended: Ended) -> str:
 def _options(args: argparse.Namespace) -> Options:
     """The further arguments of each node: its file or its rows of one, and its links."""
     if args.rate is not None and args.csv is None:
-        raise ParameterError("--rate is for --csv")
+        raise ParameterError("--rate needs --csv")
     _check_links(args)
     rows = _rows(args)
 
@@ -155,7 +158,7 @@ def _check_links(args: argparse.Namespace) -> None:
     if args.publish == "-":
         raise ParameterError("--publish must be a topic: the output of nodes is in their logs")
     if (args.mqtt is not None) != (args.topic is not None or args.publish is not None):
-        raise ParameterError("--mqtt goes with --topic or --publish, and these with it")
+        raise ParameterError("--mqtt needs --topic or --publish, and both of these need --mqtt")
     if args.topic is not None and args.csv is not None:
         raise ParameterError("samples come from --topic or --csv, got both")
     for key in ("topic", "publish"):

@@ -101,14 +101,16 @@ def _check(args: argparse.Namespace) -> None:
         raise ParameterError(f"samples come from one of --stdin, --csv, --topic, got {given}")
     for name in ("rate", "rows", "time", "nodes"):
         if getattr(args, name) is not None and args.csv is None:
-            raise ParameterError(f"--{name} is for --csv")
+            raise ParameterError(f"--{name} needs --csv")
     if args.rate is not None and not 0 <= args.rate < float("inf"):
         raise ParameterError(f"rate must be >= 0, got {args.rate}")
     is_used = args.topic is not None or args.publish not in (None, "-")
     if (args.mqtt is not None) != is_used:
-        raise ParameterError("--mqtt goes with --topic or --publish TOPIC, and these with it")
+        raise ParameterError(
+            "--mqtt needs --topic or --publish TOPIC, and both of these need --mqtt"
+        )
     if args.until_end and not (args.stdin or args.csv):
-        raise ParameterError("--until-end is for --stdin or --csv")
+        raise ParameterError("--until-end needs --stdin or --csv")
 
 
 def _options(args: argparse.Namespace) -> "Options":

@@ -168,7 +168,7 @@ def _folders(data_dir: str | Path | None = None) -> list[tuple[Path, str]]:
     """Folders where files are looked for, in this order, each with the reason why."""
     named = os.environ.get("DOMKL_DATA")
     if data_dir is not None:
-        first = [(Path(data_dir), "the folder given")]
+        first = [(Path(data_dir), "data_dir")]
     else:
         first = [(Path(named), "DOMKL_DATA")] if named else []
     return [*first, (cache_folder(), "the cache")]
@@ -176,7 +176,7 @@ def _folders(data_dir: str | Path | None = None) -> list[tuple[Path, str]]:
 
 def _check_folder(folder: Path, why: str) -> None:
     if not folder.is_dir():
-        raise DataError(f"{why} must be a folder, got {folder}")
+        raise DataError(f"{why} must be an existing folder, got {folder}")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise DataError(f"{why} must be a folder that can be read, got {folder}")
 

@@ -326,6 +326,11 @@ class Rounds(NamedTuple):
     first: int  # the tick of round 0
 
 
+def _some(names: Sequence[str]) -> str:
+    """All names, or the first five of more."""
+    return ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:5])}, …"
+
+
 def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
     """Rounds of all nodes for each horizon, from values (T, K, columns of the plan).
 
@@ -340,7 +345,7 @@ def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
     known = np.flatnonzero(complete.any(axis=0))
     if not known.size or known[0] + longest >= n_ticks:
         raise DataError(
-            f"some node must have all inputs ({', '.join(plan.names[:6])}, …) and a label"
+            f"some node must have all inputs ({_some(plan.names)}) at one time and a label"
             f" {longest} ticks later, got none in {n_ticks} ticks; lags may be too long, or an"
             " input may be missing throughout"
         )

@@ -163,7 +163,9 @@ def read_forecasts(options: DataOptions) -> list[Prepared]:
     if options.data is not None:
         raise ParameterError("data and csv exclude each other")
     if (options.target is None) == (options.series is None):
-        raise ParameterError("csv needs one of target (a table) and series (a time series)")
+        raise ParameterError(
+            "csv needs either target, a column of a table, or series, the column of a series"
+        )
     if options.how_scaled == "declared" and ranges is None:
         raise ParameterError("scale declared needs ranges for a csv file")
     return _from_files(options, ranges) if options.has_nodes else _dealt_table(options, ranges)

@@ -163,7 +163,7 @@ def test_simulate_on_a_set_that_is_not_there(here, capsys):
     assert main(["simulate", "--data", "wave"]) == 3
     assert "run domkl data fetch wave, or set DOMKL_DATA" in capsys.readouterr().err
     assert main(["simulate", "--data", "wave", "--data-dir", "nowhere"]) == 3
-    assert "the folder given must be a folder, got nowhere" in capsys.readouterr().err
+    assert "data_dir must be an existing folder, got nowhere" in capsys.readouterr().err
 
 
 def test_declared_ranges_of_an_own_table_and_series(here, capsys):

@@ -76,7 +76,7 @@ def test_init_of_a_table_on_devices(here):
         (["--target", "load"], 2, "--target must be NAME:LOW:HIGH, such as load:0:100, got 'load'"),
         (["--target", "load:a:b"], 2, "--target must hold numbers, got 'a'"),
         (["--target", "load:9:1", "--lags", "1"], 2, "target: range of load must be finite with"),
-        (["--target", "load:0:1"], 2, "inputs must be at least one, got none; or set lags"),
+        (["--target", "load:0:1"], 2, "inputs must name at least one column, got none"),
         ([*AHEAD, "--input", "load:0:1"], 2, "inputs must not have the target 'load' without lag"),
         ([*AHEAD, "--ahead", "load"], 2, "forecast: ahead must name inputs, temp, got 'load'"),
         ([*AHEAD, "--horizon", "1,10001"], 2, "horizons must be at most 10000, got 10001"),
@@ -94,6 +94,27 @@ def test_a_wrong_option_leaves_nothing(here, capsys, arguments, code, message):
     assert run("init", *arguments, "m") == code
     assert message in capsys.readouterr().err
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["mesh", "rotate-keys", "m", "--authority", "retire"], 2, "no old authority to retire"),
+        (["mesh", "ui", "m", "--port", "99999"], 2, "port must be at most 65535, got 99999"),
+        (["mesh", "up", "m", "--rate", "1"], 2, "--rate needs --csv"),
+        (["mesh", "up", "m", "--topic", "{node}"], 2, "both of these need --mqtt"),
+        (["mesh", "restore", "none.tar", "y"], 3, "restore none.tar: No such file or directory"),
+        (["mesh", "restore", "m/mesh.toml", "y"], 3, "got m/mesh.toml: no archive"),
+        (["node", "m"], 3, "folder must be that of one learner, such as m/learner-1, got m"),
+    ],
+)  # fmt: skip
+def test_a_wrong_use_of_a_mesh_is_one_clear_line(here, capsys, words, code, message):
+    assert run("init", *SERIES, "--learners", "2", "m") == 0
+    capsys.readouterr()
+    assert main(words) == code
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
 
 
 def test_an_algorithm_of_your_own_runs_in_a_mesh(own_folder, capsys, monkeypatch):

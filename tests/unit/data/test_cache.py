@@ -92,10 +92,10 @@ def test_a_folder_in_place_of_a_file(known, tmp_path):
 
 def test_a_file_in_place_of_a_folder(known, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    with pytest.raises(domkl.DataError, match=r"the folder given must be a folder, got .*file"):
+    with pytest.raises(domkl.DataError, match=r"data_dir must be an existing folder, got .*file"):
         read(known, tmp_path / "file")
     monkeypatch.setenv("DOMKL_DATA", str(tmp_path / "none"))
-    with pytest.raises(domkl.DataError, match=r"DOMKL_DATA must be a folder, got .*none"):
+    with pytest.raises(domkl.DataError, match=r"DOMKL_DATA must be an existing folder, got .*none"):
         read(known)
 
 

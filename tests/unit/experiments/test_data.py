@@ -60,8 +60,8 @@ OWN = {"csv": Path("own.csv")}
     ("given", "message"),
     [
         ({**OWN, "data": "wave", "target": "y"}, "data and csv exclude each other"),
-        (OWN, "csv needs one of target"),
-        ({**OWN, "target": "y", "series": "a"}, "csv needs one of target"),
+        (OWN, "csv needs either target"),
+        ({**OWN, "target": "y", "series": "a"}, "csv needs either target"),
         ({**OWN, "target": "y", "lags": "1,x"}, "lags must be numbers such as 1,6,24"),
         ({**OWN, "target": "y", "horizon": "1,6"}, "horizon must be one number here"),
         ({**OWN, "series": "y", "drop": ("a",)}, "drop is for a table with target"),

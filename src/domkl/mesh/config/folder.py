@@ -158,6 +158,10 @@ def begin_authority(folder: Path) -> MeshConfig:
 def retire_authority(folder: Path) -> MeshConfig:
     """Stop trusting the old authority; refused while a learner has a certificate of it."""
     config = _here(folder)
+    if _n_authorities(folder) < 2:
+        raise ParameterError(
+            "there is no old authority to retire; rotate-keys --authority new makes a new one"
+        )
     for name in _hosts(config):
         if not certificates.is_of_newest(folder / AUTHORITY, folder / name / certificates.NODE):
             raise ParameterError(

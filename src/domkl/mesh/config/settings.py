@@ -187,7 +187,10 @@ def _check_data(config: MeshConfig) -> None:
     if config.forecast is not None:
         _check_forecast(config)
     elif not config.inputs:
-        raise ParameterError("inputs must be at least one, got none; or set lags, for a series")
+        raise ParameterError(
+            "inputs must name at least one column, got none; to predict a series from its own"
+            " past values, set lags instead"
+        )
     if config.lags is not None and config.inputs != lag_ranges(config.target, config.lags):
         raise ParameterError(BOTH)
     for names in (config.target.name,), tuple(each.name for each in config.inputs):

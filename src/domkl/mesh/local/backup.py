@@ -169,8 +169,12 @@ def restore(archive: Path, folder: Path) -> Made:
                 for name, digest in head["files"].items():
                     _extract(tar, members.get(name), Path(draft) / name, digest)
                 _place(Path(draft), folder, list(head["files"]))
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except tarfile.ReadError:
+        raise DataError(f"archive must be a backup of domkl, got {archive}: no archive") from None
+    except (tarfile.TarError, EOFError) as error:
         raise DataError(f"archive must be a backup of domkl, got {archive}: {error}") from None
+    except OSError as error:
+        raise DataError(f"cannot restore {archive}: {error.strerror or error}") from None
     return Made(dict(head["learners"]), bool(head["has_keys"]), str(head["made"]))
 
 

@@ -74,6 +74,11 @@ def open_folder(path: Path, mesh_file: Path | None = None) -> NodeFolder:
         if name in config.names and name != named:
             raise DataError(f"{certificate} must be of {name}, as its folder is, got {named}'s")
         name = named
+    elif (path / config.names[0]).is_dir():
+        raise DataError(
+            f"folder must be that of one learner, such as {path / config.names[0]}, got {path},"
+            " which is that of the mesh"
+        )
     elif config.neighbors(name):
         raise DataError(f"{certificate} is missing; {name} cannot speak with its neighbors")
     config.member(name)

@@ -269,7 +269,7 @@ def test_a_series_has_its_target_as_inputs():
     config = a_config(lags=3)
     assert config.inputs == tuple(Range(f"lag {k}", 0.0, 10.0) for k in (1, 2, 3))
     assert config.model().features.n_inputs == 3
-    with pytest.raises(ParameterError, match="inputs must be at least one"):
+    with pytest.raises(ParameterError, match="inputs must name at least one column"):
         a_config(lags=None)
     with pytest.raises(ParameterError, match="lags must be at most 10000, got 100000000"):
         a_config(inputs=(), lags=100_000_000)
