@@ -23,8 +23,9 @@ ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
 EXTRAS = "mesh,sklearn"
-#: what `test` runs, and leaves out: tests that start processes, drive a browser or compile long
-TESTS = ("tests/unit", "tests/contracts", "-m", "not slow")
+#: what `test` runs; left out are the tests of these tools, and those that start processes, drive a
+#: browser or take long to compile
+TESTS = ("tests/unit", "tests/contracts", "--ignore=tests/unit/tools", "-m", "not slow")
 
 
 def run(*words: str | Path, cwd: Path = ROOT, **environment: str) -> str:

@@ -327,7 +327,7 @@ class Parameters:
             name
             for base in reversed(cls.__mro__)
             if base is cls or "__dataclass_fields__" in vars(base)
-            for name, kind in vars(base).get("__annotations__", {}).items()
+            for name, kind in _annotations(base).items()
             if "ClassVar" not in str(kind) and not isinstance(getattr(cls, name, None), str)
         ]
         made = namedtuple("Tuple", dict.fromkeys(names))  # type: ignore[misc]
@@ -339,6 +339,16 @@ class Parameters:
         """The fields as compiled code takes them: numbers, and losses as theirs."""
         kind: Any = self.Tuple
         return kind(*(_plain(getattr(self, name)) for name in kind._fields))
+
+
+def _annotations(cls: type) -> dict[str, Any]:
+    """Those of the class itself; from Python 3.14 on they are evaluated when asked for."""
+    if sys.version_info >= (3, 14):
+        from annotationlib import Format, get_annotations
+
+        return get_annotations(cls, format=Format.STRING)
+    found: dict[str, Any] = vars(cls).get("__annotations__", {})
+    return found
 
 
 def _plain(value: Any) -> Any:
