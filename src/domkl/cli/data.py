@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 SUMMARY = "list, show, verify and fetch data sets"
 DESCRIPTION = """\
-The data sets of the paper, and beijing-air with a stream for each of its stations. Traffic and
-temperature ship with domkl. The files of the others are looked for in --data-dir or, without it,
-in the folder named by DOMKL_DATA, and then in the user's cache, which `domkl data fetch` fills from
-the UCI repository.
+List, show, verify and fetch data sets: those of the paper, and three whose nodes have streams of
+their own. Traffic, temperature and parking ship with domkl. The files of the others are looked for
+in --data-dir or, without it, in the folder named by DOMKL_DATA, and then in the user's cache, which
+`domkl data fetch` fills from public servers.
 """
 _ABOUT = {
     "list": (
@@ -39,7 +39,7 @@ _ABOUT = {
     ),
     "fetch": (
         "download data sets into the cache",
-        "Download data sets from the UCI repository, check them and store them in the cache.\n"
+        "Download data sets, check them and store them in the cache.\n"
         "An interrupted download is resumed where it stopped.",
     ),
 }

@@ -1,4 +1,4 @@
-"""`domkl doctor`: what would keep a node from running here."""
+"""`domkl doctor`: check what would keep a node from running here."""
 
 import argparse
 from pathlib import Path
@@ -6,12 +6,13 @@ from pathlib import Path
 from domkl.cli.options import switch
 from domkl.mesh.transports.registry import missing_extra
 
-SUMMARY = "look for what keeps a node from running"
+SUMMARY = "check what would keep a node from running"
 DESCRIPTION = """\
 Check this machine, and the folder of a mesh or of a node: versions, clock, open files, compile
-cache, disk; mesh.toml, certificates and the days they are good for, ports. Nothing is changed.
+cache, disk; mesh.toml, certificates and how long they are valid, ports. Nothing is changed.
 
-One line for each check: ok, warning or problem. Exit code 4 if there is a problem, else 0.
+Prints one line for each check: ok, warning or problem. The exit code is 4 if there is a problem,
+otherwise 0.
 
   domkl doctor
   domkl doctor my-mesh

@@ -12,21 +12,21 @@ from domkl.mesh.transports.registry import TRANSPORTS, missing_extra
 
 SUMMARY = "set up and run learners as processes, on this machine or on devices"
 DESCRIPTION = """\
-A mesh: every learner is a process of its own, `domkl node`, on this machine or on a device, and
-exchanges messages with its neighbors over mutual TLS.
+Set up and run a mesh: a network in which each learner is a process, `domkl node`, on this machine
+or on a device, and exchanges messages with its neighbors over mutual TLS.
 
   domkl mesh init --learners 5 --topology ring --target load:0:100 --lags 5 my-mesh
   domkl mesh up my-mesh
   domkl mesh status my-mesh
   domkl mesh demo
 
-docs/howto/ten-devices.md does the same on ten devices.
+docs/howto/ten-devices.md describes a mesh of ten devices.
 """
 _INIT = """\
-Make the folder of a new mesh: a commented mesh.toml that all learners share, a certificate
-authority, and for every learner a folder with its certificate, key and token.
+Create the folder of a new mesh: the config file mesh.toml, which all learners share, a certificate
+authority, and for each learner a folder with its certificate, key and token.
 
-An algorithm of your own is given as module:Name; its module must be importable here and on every
+Pass an algorithm of your own as module:Name. Its module must be importable here and on every
 device: put it into the directory where domkl is started, or install it.
 
   domkl mesh init --learners 5 --topology ring --target load:0:100 --lags 5 my-mesh
@@ -48,36 +48,36 @@ Ctrl-C ends them all. The output of a node is in DIR/<learner>/data/node.log.
 A series (lags in mesh.toml) in one file is cut into blocks, one for each learner.
 """
 _STATUS = """\
-Ask every learner for its state over HTTP, and say whether it is up, exchanges, learns, and whether
-its network is worth it. Errors are recent ones, in the target's units.
+Query every learner over HTTP, and report whether it is up, exchanges, learns, and predicts better
+than it would without neighbors. Errors are recent ones, in the target's units.
 
-Exit code 0 if all is well, 4 if a learner is down, 5 if one exchanges nothing, 6 if one gets no
-samples any more or predicts no better than the last value.
+The exit code is 0 if all is well, 4 if a learner is down, 5 if one exchanges nothing, and 6 if one
+no longer gets samples or predicts no better than the last value.
 """
 _UI = """\
 Serve a live page about a mesh on this machine: network, errors, predictions, weights, traffic,
-events. It asks the nodes with the tokens in DIR, so that their ports stay closed to browsers. The
-address is printed on standard output.
+events. It queries the nodes with the tokens in DIR, so that their ports can stay closed to
+browsers. The address is printed on standard output.
 
-Beyond loopback nodes demand a token, and so does the page then: the one in DIR/ui-token.
+If a node listens beyond loopback, where it requires a token, the page requires the token in
+DIR/ui-token.
 
   domkl mesh ui my-mesh
   domkl mesh ui my-mesh --port 0      # any free port
 """
 _APPLY = """\
 Copy an edited DIR/mesh.toml to the learners' folders. domkl mesh up does the same when it starts;
-nodes that it runs are reloaded, or started again where that is needed. On a device, copy the files
-and restart the node.
+nodes that it runs are reloaded, or restarted where necessary. On a device, copy the files and
+restart the node.
 
-Whatever does not change the model's meaning keeps what was learned: queue, timing, guard, forget
-and other numbers by which the algorithm is tuned. A model with which a learner here could not go
-on is refused, and nothing is copied.
+Changes of queue, timing, guard, forget and other numeric parameters of the algorithm keep what was
+learned. A model with which a learner here could not continue is refused, and nothing is copied.
 
   domkl mesh apply my-mesh
 """
 _ADD = """\
-Add a learner and its edges: make its folder, and write the new mesh.toml to all folders. Nodes
-that `domkl mesh up` runs are reloaded; on a device, copy the files and send SIGHUP to the node.
+Add a learner and its edges: create its folder, and write the new mesh.toml to all folders. Nodes
+that `domkl mesh up` runs are reloaded. On a device, copy the files and send SIGHUP to the node.
 
   domkl mesh add my-mesh attic --edges attic-roof,attic-yard --host 10.0.0.4
 """
@@ -89,10 +89,10 @@ Remove a learner and its edges. Its folder is kept in DIR/removed, without the k
 _ROTATE = """\
 Give all learners, or the named ones, new keys and certificates.
 
-To change the authority takes three steps; after each of them copy the files to the devices:
+Changing the authority takes three steps; after each of them, copy the files to the devices:
   domkl mesh rotate-keys my-mesh --authority new      # all trust the old and the new one
   domkl mesh rotate-keys my-mesh                      # all get certificates of the new one
-  domkl mesh rotate-keys my-mesh --authority retire   # the old one is not trusted any more
+  domkl mesh rotate-keys my-mesh --authority retire   # the old one is no longer trusted
 """
 _DEMO = """\
 Run ten learners as processes on the shipped traffic series; kill one and start it again, cut one
@@ -100,17 +100,17 @@ off the network and connect it again; compare with a simulation without faults. 
 draws a figure.
 """
 _BACKUP = """\
-Write the folder of a mesh, or of one learner, to a new archive; nodes may run meanwhile. It holds
-mesh.toml, certificates, and of each learner what it has learned and its journal. Private keys and
-tokens are in it only with --with-keys: whoever has such an archive can join the mesh.
+Write the folder of a mesh, or of one learner, to a new archive; nodes may keep running. It contains
+mesh.toml, certificates, and the state and journal of each learner. Private keys and tokens are
+included only with --with-keys: whoever has such an archive can join the mesh.
 
   domkl mesh backup my-mesh my-mesh.tar.gz
   domkl mesh backup /var/lib/domkl/roof roof.tar.gz
 """
 _RESTORE = """\
-Restore a backup to a folder. Nothing is overwritten: data must not be there, and other files must
-be the same; keys that are there stay. Stop the node first. Samples that were accepted after the
-backup are not in it.
+Restore a backup to a folder. Nothing is overwritten: the folder must not contain data, other files
+in it must be the same as in the archive, and its keys are kept. Stop the node first. Samples that
+were accepted after the backup are not in it.
 
   domkl mesh restore my-mesh.tar.gz my-mesh
 """
@@ -119,7 +119,7 @@ Run the router of a mesh whose transport uses one (zenoh), at the address in mes
 """
 
 ABOUT = {
-    "init": ("make the folder of a new mesh", _INIT),
+    "init": ("create the folder of a new mesh", _INIT),
     "up": ("run all learners of a mesh on this machine", _UP),
     "status": ("show the state of the learners", _STATUS),
     "ui": ("serve a live page about a mesh", _UI),
@@ -153,24 +153,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     archive: dict[str, Any] = {"metavar": "FILE", "type": Path, "help": "the archive"}
     made["backup"].add_argument("folder", metavar="DIR", type=Path, help=of_both)
     made["backup"].add_argument("archive", **archive)
-    switch(made["backup"], "--with-keys", "with private keys and tokens")
+    switch(made["backup"], "--with-keys", "include private keys and tokens")
     made["restore"].add_argument("archive", **archive)
     made["restore"].add_argument("folder", metavar="DIR", type=Path, help=of_both)
     _add_init(made["init"])
     _add_up(made["up"])
     switch(made["status"], "--json", "print one JSON object")
-    switch(made["status"], "--watch", "go on every second, until Ctrl-C")
+    switch(made["status"], "--watch", "repeat every second, until Ctrl-C")
     here = "folder of the mesh (default: this one)"
     made["ui"].add_argument(
         "folder", metavar="DIR", type=Path, nargs="?", default=Path(), help=here
     )
     option(made["ui"], "--port", "P", "port on 127.0.0.1; 0 for any free one", default=22999)
-    switch(made["ui"], "--require-token", "demand the token in DIR/ui-token on loopback as well")
+    switch(made["ui"], "--require-token", "require the token in DIR/ui-token on loopback as well")
     made["add"].add_argument("name", metavar="NAME", help="name of the new learner")
     option(made["add"], "--edges", "A-B,...", "its edges, by name", required=True)
     option(made["add"], "--host", "H", "host where it runs (default: the first learner's)")
     made["remove"].add_argument("name", metavar="NAME", help="name of the learner")
-    option(made["remove"], "--edges", "A-B,...", "new edges between the others, if they need any")
+    option(made["remove"], "--edges", "A-B,...", "new edges between the other learners")
     renew = made["rotate-keys"]
     renew.add_argument("names", metavar="NAME", nargs="*", help="learners (default: all)")
     changes = ("new", "retire")
@@ -193,19 +193,21 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     data = parser.add_argument_group("data, with ranges in your own units")
     option(data, "--target", "NAME:LOW:HIGH", "value to predict", required=True)
     repeatable(data, "--input", "NAME:LOW:HIGH", "an input")
-    lags = "for a time series: the inputs are its last S values; to forecast, also 1,2,3,24"
+    lags = "for a time series: use its last S values as inputs; for forecasts, also 1,2,3,24"
     option(data, "--lags", "S", lags)
     option(
         data, "--outside", None, "what to do with a value outside its range",
         default="clip", choices=("clip", "refuse"),
     )  # fmt: skip
-    ahead = parser.add_argument_group("forecasts, of values with a time")
-    option(ahead, "--horizon", "H,...", "steps ahead; lags and inputs may then go together")
-    option(ahead, "--step", "D", "of the clock, such as 1h or 30min (default: 1h)")
+    ahead = parser.add_argument_group("forecasts, for samples that have a time")
+    option(ahead, "--horizon", "H,...", "steps ahead; allows --lags and --input together")
+    option(ahead, "--step", "D", "step of the clock, such as 1h or 30min (default: 1h)")
     option(ahead, "--calendar", "NAME,...", "inputs from the time: hour, weekday, yearday")
     option(ahead, "--ahead", "NAME,...", "inputs that are known ahead, such as a weather forecast")
-    option(ahead, "--hold", "D", "so long a missing value is the last one (default: 24h)")
-    option(ahead, "--season", "D", "of the naive forecast to compare with (default: 24h)")
+    hold = "how long the last known value replaces a missing one (default: 24h)"
+    option(ahead, "--hold", "D", hold)
+    season = "period of the seasonal naive forecast to compare with (default: 24h)"
+    option(ahead, "--season", "D", season)
     model = parser.add_argument_group("model")
     own = f"{', '.join(MESHABLE)}, or your own as module:Name"
     option(model, "--algorithm", "NAME", own, default="domkrls")
@@ -224,7 +226,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         how, "--mode", None, "whether rounds wait for neighbors", default=modes[0], choices=modes
     )
     option(how, "--transport", None, "how frames are moved", default="tls", choices=[*TRANSPORTS])
-    switch(how, "--guard", "do not heed neighbors that seem to lie; in trial")
+    switch(how, "--guard", "ignore neighbors that seem to send false values; experimental")
     option(how, "--router", "HOST:PORT", "router to use, for zenoh")
     option(how, "--hosts", "H,...", "one host, or one per learner", default="127.0.0.1")
     option(how, "--port", "P", "first port", default=21000)
@@ -235,14 +237,16 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
 
 def _add_up(parser: argparse.ArgumentParser) -> None:
     option(parser, "--only", "A,B,...", "run these learners only (default: all)")
-    switch(parser, "--restart", "start nodes again that have ended")
+    switch(parser, "--restart", "restart nodes that have ended")
     files = "samples, dealt out row by row; or 'samples/{node}.csv' for one file per learner"
     option(parser, "--csv", "FILE", files)
-    option(parser, "--time", "COLUMN", "of --csv, to forecast: the time, or year,month,day,hour")
-    option(parser, "--nodes", "COLUMN", "of --csv, to forecast: the learner of a row")
-    option(parser, "--rate", "R", "samples a second of --csv", type=float)
+    times = "for forecasts: column of --csv with the time, or year,month,day,hour"
+    option(parser, "--time", "COLUMN", times)
+    option(parser, "--nodes", "COLUMN", "for forecasts: column of --csv with the learner of a row")
+    option(parser, "--rate", "R", "samples per second of --csv", type=float)
     node = "; {node} stands for the learner"
-    option(parser, "--mqtt", "URL", "of --topic and --publish: mqtt://user:password@host:port")
+    broker = "broker for --topic and --publish: mqtt://user:password@host:port"
+    option(parser, "--mqtt", "URL", broker)
     option(parser, "--topic", "T", f"samples from this topic of --mqtt{node}")
     option(parser, "--publish", "T", f"predictions to this topic of --mqtt{node}")
     option(parser, "--webhook", "URL", f"POST each prediction to this address{node}")
@@ -251,7 +255,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     option(parser, "--learners", "K", "number of learners", default=10)
-    option(parser, "--rate", "R", "samples a second", default=10.0)
+    option(parser, "--rate", "R", "samples per second", default=10.0)
     option(parser, "--seconds", "S", "duration", default=50.0)
     option(parser, "--seed", "S", "seed of the features", default=1)
     option(parser, "--out", "DIR", "output folder", default=Path("domkl-out"), type=Path)

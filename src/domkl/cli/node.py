@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 
 SUMMARY = "run one learner of a mesh as a process"
 DESCRIPTION = """\
-Run a learner from the folder that domkl mesh init has made, until SIGTERM or Ctrl-C.
+Run a learner from a folder that domkl mesh init has created, until SIGTERM or Ctrl-C.
 
-It takes samples over HTTP, and from standard input, a CSV file or an MQTT topic; learns them with
-its neighbors; answers requests for predictions meanwhile, and publishes one after each sample. A
-sample that it has acknowledged is on disk, and is learned exactly once; a prediction is published
-at most once. On SIGHUP it reads mesh.toml and its certificates again.
+It accepts samples over HTTP, from standard input, from a CSV file or from an MQTT topic; learns
+from them together with its neighbors; answers requests for predictions at the same time, and can
+publish a prediction after each sample. An acknowledged sample is on disk and is learned exactly
+once; a prediction is published at most once. On SIGHUP the node reads mesh.toml and its
+certificates again.
 
   domkl node mesh/north
   domkl node mesh/north --csv load.csv --rate 10
@@ -43,34 +44,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lost = "start although acknowledged samples are missing on disk; the log says how many"
     switch(parser, "--accept-loss", lost)
     http = parser.add_argument_group("HTTP")
-    where = "address to listen at (default: as in mesh.toml); beyond loopback with TLS and token"
+    where = (
+        "address to listen at (default: as in mesh.toml); beyond loopback it uses TLS and a token"
+    )
     option(http, "--http", "HOST:PORT", where)
-    switch(http, "--require-token", "demand the token in FOLDER/token on loopback as well")
+    switch(http, "--require-token", "require the token in FOLDER/token on loopback as well")
     source = parser.add_argument_group("further sources of samples")
     switch(source, "--stdin", "JSON lines from standard input, each as the body of POST /learn")
     option(source, "--csv", "FILE", "rows of a CSV file with a header", type=Path)
-    rate = "rows a second; 0 for as fast as they are learned (default: 0)"
+    rate = "rows per second; 0 for as fast as they are learned (default: 0)"
     option(source, "--rate", "R", rate, type=float)
     option(source, "--rows", "A:B:C", "rows of --csv, as a Python slice: 0::4 is every fourth")
     option(
         source, "--missing", None, "what to do with rows that have empty cells",
         default="error", choices=("error", "drop"),
     )  # fmt: skip
-    option(source, "--time", "COLUMN", "of --csv: column of the time, or year,month,day,hour")
-    option(source, "--nodes", "COLUMN", "of --csv: column that names the learner of a row")
-    option(source, "--topic", "T", "topic of --mqtt, as JSON")
+    option(source, "--time", "COLUMN", "column of --csv with the time, or year,month,day,hour")
+    option(source, "--nodes", "COLUMN", "column of --csv with the learner of a row")
+    option(source, "--topic", "T", "topic of --mqtt with samples as JSON")
     switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
-    out = parser.add_argument_group("predictions out, one after each sample, as JSON")
+    out = parser.add_argument_group("publishing predictions, one after each sample, as JSON")
     option(out, "--publish", "T", "topic of --mqtt; or - for lines on standard output")
     option(out, "--webhook", "URL", "POST to http://user:password@host/path, or https://")
     prefix = "where Home Assistant looks for sensors, for --publish; '' for none"
     option(out, "--discovery", "PREFIX", prefix, default="homeassistant")
-    broker = "of --topic and --publish: mqtt://user:password@host:port, or mqtts://"
+    broker = "broker for --topic and --publish: mqtt://user:password@host:port, or mqtts://"
     option(parser, "--mqtt", "URL", broker)
     log = parser.add_argument_group("log")
     forms, levels = ("text", "json"), ("debug", "info", "warning", "error")
-    option(log, "--log-format", None, "form of a line", default="text", choices=forms)
-    option(log, "--log-level", None, "least level of a line", default="info", choices=levels)
+    option(log, "--log-format", None, "format of a line", default="text", choices=forms)
+    option(log, "--log-level", None, "lowest level to log", default="info", choices=levels)
     option(log, "--log-file", "FILE", "file, rotated at 10 MB (default: stderr)", type=Path)
 
 

@@ -23,7 +23,7 @@ def add_out_argument(parser: "argparse._ActionsContainer") -> None:
 def add_run_arguments(parser: "argparse._ActionsContainer") -> None:
     """Declare the options that every simulation has."""
     parser.add_argument(
-        "--seed", metavar="S", type=int, default=1, help="of all random draws (default: 1)"
+        "--seed", metavar="S", type=int, default=1, help="seed of all random draws (default: 1)"
     )
     parser.add_argument(
         "--threads",

@@ -29,8 +29,8 @@ Repeat the experiments of the paper, show our numbers beside the printed ones, a
 
 Writes a folder with report.html (self-contained), results.json and figures as SVG and PNG.
 The results of finished tasks are stored in DIR/units, so that a run that was stopped continues
-where it was, and no task is done twice. Missing data sets are named, and claims that need them are
-marked as not checked; `domkl data list` shows which data sets are there.
+where it stopped. Missing data sets are named, and claims that need them are marked as not checked;
+`domkl data list` shows which data sets are present.
 
   domkl reproduce all --data-dir FOLDER
   domkl reproduce claims --quick
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quick",
         action="store_true",
         help=f"{PARTS['all'].quick_trials} trials, the first 2000 samples, fewer models, horizons"
-        " and hours; all of it takes two minutes on two cores, stations about one",
+        " and hours; `all` takes two minutes on two cores, `stations` about one",
     )
     add_run_arguments(parser)
     parser.add_argument(

@@ -26,9 +26,10 @@ DESCRIPTION = """\
 Run the algorithms of the paper, domkrls, three baselines and algorithms of your own on a network
 of learners, with a data set of the catalog or with your own data.
 
-Without options: the paper's Traffic series, AR(5), ten learners, connection probability 0.25, all
-algorithms, 20 trials. Prints a table of the final MSE and CV (means over trials, in the scaled
-units), and writes the curves as PNG and CSV and the results as JSON.
+Without options, it runs nine algorithms on the paper's Traffic series with five lags: ten learners,
+connection probability 0.25, 20 trials. Prints a table of errors (RMSE, MAE and R^2 in the target's
+units, MSE and CV in scaled units; means over trials), and writes the curves as PNG and CSV and the
+results as JSON.
 
   domkl simulate
   domkl simulate --data temperature --algorithm domkl --algorithm last-value
@@ -58,14 +59,14 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
         "--learners",
         metavar="K",
         type=int,
-        help="number of learners (default: 10; nodes with streams of their own are so many)",
+        help="number of learners (default: 10, or the number of nodes that have their own streams)",
     )
     network.add_argument(
         "--topology",
         metavar="KIND",
         choices=KINDS,
-        help=f"kind of the network: {', '.join(KINDS)} (default: that of the data set; nearest"
-        " where nodes have places; random)",
+        help=f"kind of network: {', '.join(KINDS)} (default: that of the data set, otherwise"
+        " nearest if the nodes have places, otherwise random)",
     )
     network.add_argument(
         "--connect",
@@ -76,7 +77,7 @@ def _add_network_arguments(parser: argparse.ArgumentParser) -> None:
     network.add_argument(
         "--partition",
         choices=PARTITIONS,
-        help="how samples are dealt to learners (default: interleaved)",
+        help="how samples are dealt out to the learners (default: interleaved)",
     )
     network.add_argument(
         "--trials", metavar="N", type=int, default=20, help="number of trials (default: 20)"
@@ -93,7 +94,7 @@ def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         help=f"repeatable; one of {', '.join(ALGORITHMS)}, or module:Name for a class of your own"
-        f" (default: all of the named ones but {', '.join(others)} and {last})",
+        f" (default: all of these except {', '.join(others)} and {last})",
     )
     learner.add_argument(
         "--loss",
@@ -101,22 +102,30 @@ def _add_algorithm_arguments(parser: argparse.ArgumentParser) -> None:
         help="squared, huber, absolute, pinball, logistic or module:Name; logistic is for a target"
         " of two values (default: squared)",
     )
-    learner.add_argument("--rho", metavar="R", type=float, help="ADMM algorithms (default: 2)")
-    learner.add_argument("--eta-l", metavar="E", type=float, help="ADMM algorithms (default: 0.2)")
     learner.add_argument(
-        "--eta-g", metavar="G", type=float, help="temperature of the Hedge (default: 10)"
+        "--rho", metavar="R", type=float, help="penalty of the ADMM algorithms (default: 2)"
     )
     learner.add_argument(
-        "--step", metavar="S", type=float, help="gradient algorithms (default: 0.5)"
+        "--eta-l",
+        metavar="E",
+        type=float,
+        help="proximal weight of the ADMM algorithms (default: 0.2)",
+    )
+    learner.add_argument(
+        "--eta-g", metavar="G", type=float, help="temperature of the kernel weights (default: 10)"
+    )
+    learner.add_argument(
+        "--step", metavar="S", type=float, help="step of the gradient algorithms (default: 0.5)"
     )
     learner.add_argument(
         "--forget",
         metavar="F",
         type=float,
-        help="domkrls, linear-rls, linear-pooled; below 1, older samples count less (default: 1)",
+        help="forgetting factor of domkrls, linear-rls and linear-pooled; below 1, older samples"
+        " count less (default: 1)",
     )
     learner.add_argument(
-        "--period", metavar="N", type=int, help="rounds of a season: seasonal-naive (default: 24)"
+        "--period", metavar="N", type=int, help="season of seasonal-naive in rounds (default: 24)"
     )
     learner.add_argument(
         "--bandwidth",
@@ -151,12 +160,13 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         "--rule",
         choices=RULES,
         default="paper",
-        help="of a data set: the rows that the authors used, or all complete ones (default: paper)",
+        help="rows of a data set: those that the authors used, or all complete ones (default:"
+        " paper)",
     )
     data.add_argument(
         "--csv",
         metavar="FILE",
-        help="a CSV file with a header, or .gz; with {node} in its name, a file for each node",
+        help="a CSV file with a header, plain or .gz; with {node} in the name, one file per node",
     )
     data.add_argument("--target", metavar="COLUMN", help="the column of a table to predict")
     data.add_argument(
@@ -167,38 +177,39 @@ def _add_data_arguments(parser: argparse.ArgumentParser) -> None:
         help="a column of a table that is not an input; repeatable",
     )
     data.add_argument(
-        "--series", metavar="COLUMN", help="the column of a time series: only its lags are inputs"
+        "--series", metavar="COLUMN", help="the column of a time series; only its lags are inputs"
     )
     data.add_argument(
         "--lags",
         metavar="S",
         help="lags of the target: 5 for 1 to 5, or 1,2,3,24; lag 1 is the newest known value"
-        " (default: 5 for a time series; a set of nodes has its own)",
+        " (default: 5 for a time series, or those of the data set)",
     )
     data.add_argument(
         "--horizon",
         metavar="H",
-        help="predict H steps ahead of the newest known value, or 1,6,24 for several; labels are"
-        " learned when they are known (default: 1)",
+        help="predict H steps after the newest known value, or a list such as 1,6,24; labels are"
+        " learned when they become known (default: 1)",
     )
     data.add_argument(
         "--inputs",
         metavar="A,B,C",
-        help="columns that are inputs, and hour, weekday, yearday, made from the time (default: all"
-        " usable columns)",
+        help="columns to use as inputs, and hour, weekday, yearday, computed from the time"
+        " (default: all usable columns)",
     )
     data.add_argument("--rows", metavar="N or A:B:C", help="the first N rows, or a Python slice")
     data.add_argument(
         "--missing",
         choices=MISSING,
         default="error",
-        help="what to do with rows of a table to be dealt that have empty cells (default: error)",
+        help="what to do with rows that have empty cells, if rows are dealt out (default: error)",
     )
     data.add_argument(
         "--scale",
         choices=SCALES,
         help="minmax: (v - min)/(max - min); authors: as the authors did, mostly (v - min)/max;"
-        " declared: by declared ranges; none: not at all (default: minmax; nodes: declared)",
+        " declared: by declared ranges; none: not at all (default: minmax; for data sets of nodes,"
+        " declared)",
     )
     data.add_argument(
         "--ranges",
@@ -215,21 +226,21 @@ def _add_node_arguments(parser: argparse.ArgumentParser) -> None:
     nodes.add_argument(
         "--time",
         metavar="COLUMN",
-        help="the column of the time, or several: year,month,day,hour or date,time",
+        help="column with the time, or several: year,month,day,hour or date,time",
     )
-    nodes.add_argument("--nodes", metavar="COLUMN", help="the column that names the node")
+    nodes.add_argument("--nodes", metavar="COLUMN", help="column with the name of the node")
     nodes.add_argument(
         "--time-format",
         metavar="F",
-        help="of times that are no ISO dates, such as %%m/%%d/%%Y (default: found out)",
+        help="format of times that are not ISO dates, such as %%m/%%d/%%Y (default: detected)",
     )
     nodes.add_argument(
-        "--every", metavar="D", help="step of the clock, such as 30min (default: found out)"
+        "--every", metavar="D", help="step of the clock, such as 30min (default: detected)"
     )
     nodes.add_argument(
         "--hold",
         metavar="D",
-        help="a missing input is the last known one for at most so long (default: 24h)",
+        help="how long the last known value replaces a missing input (default: 24h)",
     )
     nodes.add_argument(
         "--input-lags", metavar="S", help="lags of the other inputs, as --lags (default: 1)"
@@ -237,28 +248,28 @@ def _add_node_arguments(parser: argparse.ArgumentParser) -> None:
     nodes.add_argument(
         "--known-ahead",
         metavar="A,B",
-        help="inputs that are known ahead, taken at the time of the label; from a file, that is a"
-        " perfect forecast",
+        help="inputs that are known ahead, taken at the time of the label; from a file of"
+        " measurements this is a perfect forecast",
     )
     nodes.add_argument(
         "--levels",
         metavar="N",
         type=int,
         default=20,
-        help="a text column may have so many levels, each an input of 0 or 1 (default: 20)",
+        help="largest number of levels of a text column, each an input of 0 or 1 (default: 20)",
     )
     nodes.add_argument(
         "--na",
         metavar="WORD",
         action="append",
         default=[],
-        help="a further word or number for a missing cell, such as --na=-200; repeatable",
+        help="another word or number that means a missing cell, such as --na=-200; repeatable",
     )
     nodes.add_argument(
         "--places",
         metavar="FILE",
         type=Path,
-        help="CSV file with node, latitude, longitude: neighbors are the three nearest",
+        help="CSV file with node, latitude, longitude; each node is joined with the three nearest",
     )
 
 

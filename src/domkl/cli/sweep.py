@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 SUMMARY = "run every combination of data, graphs, algorithms and parameters, on many cores"
 DESCRIPTION = """\
-Run a sweep that a TOML file declares: every combination of its data sets, graphs, algorithms and
+Run the sweep that a TOML file describes: every combination of its data sets, graphs, algorithms and
 parameters, each with the same number of trials. Prints means over trials, and writes a picture and
 one tidy table with a row for each trial, which pandas and polars can read.
 docs/howto/sweeps.md describes the file.
 
-The results of finished units are stored in DIR/units. A sweep that was stopped, for whatever
-reason, continues from there when the same command is run again. The results are the same to the
-bit for any number of workers, on this machine or on a Dask cluster.
+The results of finished units are stored in DIR/units. A sweep that was stopped continues from there
+when the same command is run again. The results are identical for any number of workers, on this
+machine or on a Dask cluster.
 
   domkl sweep rho.toml --dry-run
   domkl sweep rho.toml --workers 4 --format parquet
