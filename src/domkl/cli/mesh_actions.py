@@ -27,7 +27,8 @@ def init(args: argparse.Namespace) -> int:
     config = config_of(_table(args))
     folders.init_mesh(args.folder, config, days=args.days)
     n_edges = len(config.edges)
-    print(f"wrote {args.folder}: {len(config.members)} learners, {n_edges} edges, and their keys")
+    edges = "1 edge" if n_edges == 1 else f"{n_edges} edges"
+    print(f"wrote {args.folder}: {len(config.members)} learners, {edges}, and their keys")
     print(f"next: look at {args.folder / folders.MESH}, then  domkl mesh up {args.folder}")
     return 0
 

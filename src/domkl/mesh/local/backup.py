@@ -59,6 +59,8 @@ def back_up(folder: Path, archive: Path, *, with_keys: bool = False) -> Made:
         raise DataError(f"folder must be of a mesh or of a learner, got {folder}: no {MESH}")
     if archive.exists():
         raise ParameterError(f"archive must be a new file, got {archive}, which is there")
+    if not archive.absolute().parent.is_dir():
+        raise ParameterError(f"archive must be in a folder that is there, got {archive}")
     made = datetime.now(UTC).isoformat(timespec="seconds")
     learners: dict[str, int] = {}
     digests: dict[str, str] = {}

@@ -102,8 +102,8 @@ class Given(NamedTuple):
         if target.name not in said and not (may_lack and any(name in said for name in names)):
             what = "must name inputs or target" if may_lack else f"lacks {target.name!r}"
             raise DataError(
-                f"sample {what}, got {reprlib.repr(list(said))}; it has x and y, or"
-                f" {', '.join(names[:20])} by name"
+                f"sample {what}, got {reprlib.repr(list(said))}; it has"
+                f" {'x and y' if inputs else 'value'}, or {', '.join(names[:20])} by name"
             )
         x = {name: _number_of(name, said[name]) for name in names[:-1] if name in said}
         y = _number_of(target.name, said.get(target.name))

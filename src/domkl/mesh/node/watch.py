@@ -176,4 +176,4 @@ def kernel_name(kernel: Any) -> str:
     bandwidth = getattr(kernel, "bandwidth", None)
     name = type(kernel).__name__.lower()
     is_number = isinstance(bandwidth, float) and math.isfinite(bandwidth)
-    return f"{name} {bandwidth:g}" if is_number else name
+    return f"{name} {bandwidth:.3g}" if is_number else name

@@ -134,6 +134,8 @@ def test_nothing_is_overwritten(tmp_path):
     back_up(folder, archive)
     with pytest.raises(ParameterError, match="archive must be a new file"):
         back_up(folder, archive)
+    with pytest.raises(ParameterError, match="archive must be in a folder that is there"):
+        back_up(folder, tmp_path / "nowhere" / "b.tar.gz")
     with pytest.raises(ParameterError, match="data must not exist: it is never overwritten"):
         restore(archive, folder)
     other = tmp_path / "other"

@@ -192,6 +192,8 @@ def test_a_series_takes_values_and_predicts_the_next(tmp_path):
         status, following = client.ask("/predict", {})
         assert client.ask("/predict", {"x": [50, 40, 30]})[1] == following
         assert client.learn(sample(0))[0] == 422
+        status, found = client.learn({"temperature": 3})
+        assert (status, "it has value, or load by name" in found["detail"]) == (422, True)
         before = client.state()["digest"]
     with served(tmp_path, config) as (_node, address):
         client = Client(address)
