@@ -399,10 +399,10 @@ class DOMKL(CompiledAlgorithm):
     ----------
     rho, eta_l, loss : as in `DOKL`
     eta_g : float
-        η_g, the temperature of the Hedge: large is slow to choose.
+        η_g, the temperature of the kernel weights; a large value chooses slowly.
     weights : "neighbors" or "message-passing"
-        Weigh kernels by the losses of oneself and one's neighbors, (16), or, on graphs without
-        cycles, by those of the whole component, an edge a round, (19)-(22).
+        Weight kernels by the losses of the learner and its neighbors, (16), or, on graphs without
+        cycles, by those of the whole component, which travel one edge per round, (19)-(22).
 
     Deviations
     ----------

@@ -689,26 +689,26 @@ def _slope(kind: int, f: float, y: float, variance: float) -> float:
 
 @dataclass(frozen=True, repr=False)
 class DOMKRLS(CompiledAlgorithm):
-    """Learn with many kernels by recursive least squares, and no rate to choose.
+    """Learn with many kernels by recursive least squares, without a learning rate to choose.
 
     φ_k⁺ = φ_k + C_k z (y − φ_kᵀz)/(1 + zᵀC_k z),   n⁺ = n + 1,
     S_k⁺ = Σ_ℓ a_kℓ (S_ℓ + n⁺φ_ℓ⁺ − nφ_ℓ),   N_k⁺ = Σ_ℓ a_kℓ (N_ℓ + n⁺ − n),   θ_k = S_k/N_k
 
-    with Metropolis weights a: every θ tracks the mean of all fits φ, weighed by the samples behind
-    them. The module's page says what is done with θ and φ.
+    with Metropolis weights a: every θ tracks the mean of all fits φ, weighted by their numbers of
+    samples. docs/explanation/domkrls.md describes how θ and φ are combined.
 
     Parameters
     ----------
     forget : float
-        The first of two memories: what a sample's weight is multiplied by each round. The second
-        is 1 − 0.01/horizon; together they follow drift without any setting.
+        The factor by which the weight of a sample in the first of two memories is multiplied each
+        round. That of the second is 1 − 0.01/horizon; together they follow drift without tuning.
     ridge : float
-        Weight of ‖φ‖² beside the squared errors; ten times that for every second kernel with a
-        spectrum, so that a dictionary with neighbors much alike tries two.
+        Weight of ‖φ‖² relative to the squared errors; ten times that for every second kernel except
+        the linear one, so that similar neighboring kernels of a dictionary try two values.
     loss : Loss
         Squared() or Logistic(). With the latter predictions are log-odds, and nothing is corrected.
     newest_lag : int, optional
-        The input that holds the newest value of what is to be predicted, where there is one.
+        The input that holds the newest value of the target, if there is one.
     steps_ahead : int, optional
         The horizon: how many steps ahead it predicts; by default one more than the delay of
         the labels.

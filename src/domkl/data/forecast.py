@@ -52,7 +52,7 @@ class Forecast:
     input_lags : lags of the columns among the inputs.
     ahead : inputs that are known ahead of time, and are taken at the time of the label.
     horizons : ticks from the newest known value to the label.
-    hold : milliseconds for which the last value stands in for a missing one; a day by default.
+    hold : milliseconds for which the last value replaces a missing one; a day by default.
     scale : one of `options.SCALES`.
     """
 

@@ -57,7 +57,7 @@ _N_LINES = 5  # line numbers that are reported for each reason
 
 @dataclass(frozen=True)
 class Form:
-    """How a user's files are to be read; everything else is found out.
+    """How to read a user's files; everything else is detected.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from domkl.typing import Array, Floats, Ints
 
 @dataclass(frozen=True)
 class Run:
-    """The outcome of one trial; of several, with a leading trial axis on everything.
+    """The result of one trial; for several trials, every array has a leading trial axis.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Run:
     weights : (K, P) or None
         Final combination of the kernels.
     loss
-        The loss it learned by; None for an algorithm that has none.
+        The loss of the algorithm; None if it has none.
     state
         The final state, a NamedTuple of arrays over all trials' learners. Pass it to `simulate`
         to go on from there; ``numpy.savez(file, **run.state._asdict())`` keeps it. With a delay, a

@@ -1,4 +1,4 @@
-"""`simulate`: share the trials out over the cores, run them, collect what comes back."""
+"""`simulate`: distribute the trials over the cores, run them, collect the results."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -54,56 +54,56 @@ def simulate(
 ) -> Run:
     """Run an algorithm on a network of learners, each with its own stream.
 
-    Every round, each learner predicts its label, is measured, learns, and hears its neighbors.
-    Nothing is scaled: X and y go in as they are. NaN in y stands for a label that never comes:
-    the learner predicts, learns nothing and follows its neighbors, and no metric counts it; with
-    NaN in its inputs it does not predict either.
+    In each round, every learner predicts its label, sees it, learns from it, and exchanges messages
+    with its neighbors. X and y are not scaled. NaN in y marks a missing label: the learner
+    predicts, learns nothing and follows its neighbors, and no metric counts the sample. With NaN in
+    its inputs it does not predict either.
 
     Parameters
     ----------
     algorithm : Algorithm
-        Such as `DOMKL()`; a user's own works as well.
+        Such as `DOMKL()`, or one of your own.
     X : (T, K, d), or an iterator of rounds (x (K, d), y (K,))
     y : (T, K), or None with an iterator
     graph : Graph, or a list of them
-        A list runs as many trials at once, on the same stream; results gain a leading trial axis.
+        A list runs one trial per entry, on the same stream; results then have a leading trial axis.
     features : RandomFeatures, or a list of them
-        One graph or one map may be given for all trials of the other's list.
+        If only one of graph and features is a list, the other is used in all trials.
     cv : "exact", "moments", "sampled" or "off"
-        Over all pairs, O(K²); the same from mean and covariance of the learners' parameters,
-        O(K·(PD)²); over 1000 pairs a round, with its standard error. By default exact up to 1000
-        learners, sampled above.
+        How to compute CV: over all pairs, O(K²); the same from mean and covariance of the learners'
+        parameters, O(K·(PD)²); over 1000 pairs per round, with its standard error; or not at all.
+        By default exact up to 1000 learners, sampled above.
     dtype : "float64" or "float32"
-        The type of the state. Losses, weights and metrics are float64 always.
+        The type of the state. Losses, weights and metrics are always float64.
     delay : int, optional
         Rounds until a label is seen. 0 is the paper's order: predict, see the label, learn. With n,
-        predictions are made on time, and what is learned at the end of round t is the sample of
-        round t − n. Labels that are h steps ahead on a learner's own stream need h − 1. By default
-        what y knows of itself, if `embed` or `deal` made it for a horizon, else 0.
+        predictions are made on time, and the sample of round t − n is learned at the end of round
+        t. Labels that are h steps ahead on a learner's own stream need h − 1. By default the delay
+        that y carries if `embed` or `deal` made it for a horizon, otherwise 0.
     discrepancy : bool
-        Keep what regret_d of Theorems 1 and 2 sums.
+        Keep the terms of regret_d of Theorems 1 and 2.
     deviation : bool
-        Keep the standard deviation of each prediction, of an algorithm that has one.
+        Keep the standard deviation of each prediction, if the algorithm has one.
     keep_predictions : bool
         Keep predictions and per-learner curves; by default with arrays, not with an iterator.
     state
-        Go on from ``run.state`` of an earlier run.
+        Continue from ``run.state`` of an earlier run.
     reuse_state : bool
-        Write into the arrays of ``state`` instead of a copy: for those that fit in memory once.
+        Write into the arrays of ``state`` instead of a copy, for states that fit into memory once.
     threads : int
         Cores to use, all by default. The result does not depend on it. Trials are shared out, and
         the learners or kernels of one trial where the algorithm allows
         (docs/explanation/scaling.md); several trials of an iterator run on one core.
     progress : callable
-        Called now and then with the rounds done and the rounds to do, over all trials; the latter
-        is None with an iterator.
+        Called from time to time with the number of rounds done and the total number, over all
+        trials; the latter is None with an iterator.
     seed : int
-        Of the pairs of a sampled cv.
+        Seed of the pairs of a sampled cv.
     interpreted : bool, optional
-        True calls the algorithm's methods round by round even where compiled rounds would do:
-        slower, the same to the bit, and open to a debugger. False compiles at once. By default
-        small runs are interpreted until they have lost some two seconds by it, unless compiled
-        rounds are stored on disk already.
+        True calls the algorithm's methods round by round even where compiled rounds are possible:
+        slower, with identical results, and accessible to a debugger. False compiles at once. By
+        default small runs are interpreted until this has cost some two seconds, unless compiled
+        rounds are already stored on disk.
 
     Examples
     --------
