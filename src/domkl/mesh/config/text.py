@@ -10,7 +10,7 @@ from domkl.mesh.transports.registry import TRANSPORTS
 
 _TIMING = {
     "round_timeout": "lockstep: a round ends after this time, even if a neighbor is missing",
-    "resend_after": "ask again for a message that has not come",
+    "resend_after": "ask again for a message that has not arrived",
     "idle_after": "without a sample for this time, follow the neighbors",
     "alive_every": "send something at least this often",
     "silence": "a neighbor that sends nothing for this time is down",
@@ -31,17 +31,17 @@ def as_text(config: MeshConfig) -> str:
 def _head(config: MeshConfig) -> list[str]:
     router = "" if config.router is None else str(config.router)
     return [
-        "# All learners of a mesh share this file; every learner's folder holds a copy.",
-        "# [target], inputs or lags, and [model] must be equal everywhere: learners that differ",
-        "# in them exchange nothing. After a change of DIR/mesh.toml:  domkl mesh apply DIR",
+        "# All learners of a mesh share this file; each learner's folder has a copy.",
+        "# [target], inputs or lags, and [model] must be the same everywhere: learners that differ",
+        "# in them exchange nothing. After a change of DIR/mesh.toml run:  domkl mesh apply DIR",
         "",
         f"name = {_value(config.name)}",
         f"mode = {_value(config.mode)}  # lockstep: rounds as in the simulation; async: no waiting",
         f"transport = {_value(config.transport)}  # {_ALL}, with certificates at both ends",
         f"router = {_value(router)}" if router else f'# router = "host:port"  # {_ROUTED} only',
-        f"checkpoint_every = {config.checkpoint_every}  # samples",
+        f"checkpoint_every = {config.checkpoint_every}  # samples between two checkpoints",
         f"queue = {config.queue}  # samples that may wait in a node to be learned",
-        f"{'' if config.guard else '# '}guard = true  # do not heed neighbors that lie; in trial",
+        f"{'' if config.guard else '# '}guard = true  # ignore neighbors that lie; experimental",
         "",
         "# neighbors; the network must be connected",
         "edges = [",
@@ -80,13 +80,13 @@ def _data(config: MeshConfig) -> list[str]:
 
 
 _FORECAST = {
-    "horizons": "steps ahead; a learner for each",
-    "step": "of the clock",
-    "lags": "of the target; 1 is the newest value",
-    "calendar": "inputs made from the time: hour, weekday, yearday",
+    "horizons": "steps ahead; each has a learner of its own",
+    "step": "step of the clock",
+    "lags": "lags of the target; lag 1 is the newest value",
+    "calendar": "inputs computed from the time: hour, weekday, yearday",
     "ahead": "inputs that are known ahead, such as a weather forecast",
-    "hold": "so long a missing value is the last known one",
-    "season": "of the naive forecast to compare with",
+    "hold": "how long the last known value replaces a missing input",
+    "season": "period of the seasonal naive forecast to compare with",
 }
 
 
@@ -119,7 +119,7 @@ def _model(config: MeshConfig) -> list[str]:
         f"kernels = {kernels}  # or bandwidths of Gaussians, such as [0.1, 1.0, 10.0]",
         *([f"linear = {_value(config.linear)}  # add the linear kernel"] if listed else []),
         f"frequencies = {config.n_frequencies}  # per kernel; messages grow with it",
-        f"seed = {config.seed}  # of the frequencies",
+        f"seed = {config.seed}  # seed of the frequencies",
         f"dtype = {_value(config.dtype)}  # float32 halves the messages",
         *([f"delay = {config.delay}  # samples until a label is seen"] if config.delay else []),
         "",

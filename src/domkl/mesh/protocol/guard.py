@@ -183,7 +183,7 @@ class Guard:
         if not record.strain.add(strain):
             return ""
         record.resumes = step + record.pause()
-        return f"{edge.peer} is not heeded for {record.resumes - step} steps: {text}"
+        return f"{edge.peer} is ignored for {record.resumes - step} steps: {text}"
 
     def forgiven(self, step: int) -> list[str]:
         """Return the neighbors that are heeded again from this step on."""

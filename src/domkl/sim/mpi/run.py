@@ -85,20 +85,20 @@ def simulate_sharded(
     every: int = 1000,
     progress: Callable[[int], None] | None = None,
 ) -> ShardRun:
-    """Run an algorithm on one network that is spread over the ranks of MPI.
+    """Run an algorithm on one network that is distributed over MPI ranks.
 
-    Every rank calls this, with the same arguments but for the stream. States are those of
-    `simulate` to the bit, curves to rounding. An error before the first round is raised on all
-    ranks; after it, the rank that has it says so and all are stopped.
+    Every rank calls this function with the same arguments, except for the stream. States are
+    identical to those of `simulate` to the bit, curves up to rounding. An error before the first
+    round is raised on all ranks; a later error is reported by its rank and stops all ranks.
 
     Parameters
     ----------
     algorithm : Algorithm
         One whose learners hear their neighbors only; not `COMKL`, nor message passing.
     X : (T, K, d) or callable
-        All learners' inputs; or, with y None, a function that is given the numbers of this rank's
-        learners, (n,), and gives theirs: (X (T, n, d), y (T, n)), or an iterator of rounds
-        (x (n, d), y (n,)). So no rank needs to hold all samples.
+        All learners' inputs; or, with y None, a function that takes the numbers of this rank's
+        learners, (n,), and returns their samples: (X (T, n, d), y (T, n)), or an iterator of rounds
+        (x (n, d), y (n,)). Then no rank needs to hold all samples.
     y : (T, K), or None
     graph : Graph
         The whole one.
@@ -113,9 +113,9 @@ def simulate_sharded(
     threads : int
         Of each rank.
     folder, every
-        Keep state and curves in this folder after ``every`` rounds and at the end. Called again
-        with the same arguments, it goes on after the last round that all ranks have; the stream
-        is to begin at the beginning.
+        Store state and curves in this folder after every ``every`` rounds and at the end. A call
+        with the same arguments continues after the last round that all ranks have stored; its
+        stream must start from the beginning.
     progress : callable
         Called on rank 0 with the rounds done, after each.
     """
