@@ -167,5 +167,5 @@ def test_the_case_study_on_what_ships(here, capsys, monkeypatch):
     assert rows["domkrls"][0] < rows["last-value"][0]
     assert (folder / "figures/day-ahead.png").exists()
     page = (folder / "report.html").read_text()
-    assert "What a network is worth to real nodes" in page
+    assert "What a network gains for real nodes" in page
     assert "not in the paper" not in page

@@ -12,7 +12,7 @@ from domkl.experiments.reproduce.document import OURS
 TAG = re.compile(r"<(?=[A-Za-z/!?])")  # where Markdown would take text for HTML
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 
-PAPER_NOTE = ' Where the paper says "almost" or "near", the claim says what we ask for.'
+PAPER_NOTE = ' Where the paper says "almost" or "near", the claim states the limit that we chose.'
 
 
 class Head(NamedTuple):
@@ -28,18 +28,18 @@ class Head(NamedTuple):
 
 _PAPER = Head(
     "reproduce",
-    "The paper, done again",
-    "Distributed Online Learning with Multiple Kernels, done again",
+    "Reproduction of the paper",
+    "Reproduction of Distributed Online Learning with Multiple Kernels",
     "The table, figures and claims of Chae and Hong's *Distributed Online Learning with Multiple"
-    " Kernels*\nbeside what",
+    " Kernels*,\ncompared with the results of",
     PAPER_NOTE,
 )
 _STATIONS = Head(
     "stations",
-    "What a network is worth to real nodes",
-    "What a network is worth to real nodes",
-    "Stations, homes and car parks that forecast from what they measure themselves, alone and in a"
-    "\nnetwork, beside what else one could take: what",
+    "What a network gains for real nodes",
+    "What a network gains for real nodes",
+    "Stations, homes and car parks forecast from their own measurements, alone and in a network;"
+    " their errors are\ncompared with those of other methods. These are the results of",
     is_of_paper=False,
 )
 
