@@ -1,6 +1,6 @@
-"""Drift: a function that turns over in the middle of the stream, and one learner that follows it.
+"""Drift: a function changes its sign in the middle of the stream, and one learner follows it.
 
-No parameter is set. Beside it a linear model of River, and the last label.
+No parameter is set. It is compared with a linear model of River and with the last label.
 """
 
 import numpy as np

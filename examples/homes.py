@@ -1,7 +1,7 @@
 """Homes: forecast the electricity of seventeen homes an hour and a day ahead.
 
-The data do not ship with domkl: `domkl data fetch citylearn-homes` gets them, or set DOMKL_DATA to
-their folder. Without them the example says so and ends with code 3.
+The data do not ship with domkl: `domkl data fetch citylearn-homes` downloads them, or set
+DOMKL_DATA to their folder. Without them the example prints a message and ends with code 3.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""A mesh fed by MQTT: four real processes learn what a broker brings them.
+"""A mesh fed by MQTT: four real processes learn from the messages of a broker.
 
 The broker is amqtt, on a free port of this machine. Every node listens to a topic of its own, and
 a publisher sends measured traffic to all of them. A message is acknowledged when its sample is on

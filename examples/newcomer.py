@@ -1,8 +1,8 @@
-"""A newcomer: a car park that joins a network which has learned for weeks.
+"""A newcomer: a car park joins a network that has learned for weeks.
 
-Until it joins it has no samples. It then takes over what its neighbors know. Beside it the same
-learner alone, which begins with nothing, and the last value. Means over eight car parks, each of
-which is the newcomer once; half an hour ahead.
+Until it joins it has no samples. It then takes over what its neighbors know. It is compared with
+the same learner alone, which begins with nothing, and with the last value. Forecasts are half an
+hour ahead; the errors are means over eight car parks, each of which is the newcomer once.
 """
 
 import numpy as np

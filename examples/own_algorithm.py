@@ -1,7 +1,7 @@
 """An algorithm of your own, compiled: sign steps against outliers.
 
-`sign_gossip.py` has the algorithm, fifty lines for Numba. Here it runs beside two of the package on
-a stream with five percent of wild labels; errors are measured against the true function.
+`sign_gossip.py` has the algorithm, fifty lines for Numba. It is compared with two algorithms of
+the package on a stream with five percent of outliers; errors are relative to the true function.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""What the examples share: where pictures go, and how curves are smoothed."""
+"""Shared by the examples: where pictures are written, and how curves are smoothed."""
 
 import argparse
 from pathlib import Path

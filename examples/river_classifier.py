@@ -1,7 +1,7 @@
-"""A classifier in River: web sites that phish, told from others one by one.
+"""A classifier in River: recognise phishing web sites, one by one.
 
-The set Phishing comes with River. The learner is beside River's logistic regression and its
-adaptive tree, all with their defaults and in the order of the file.
+The data set Phishing ships with River. The learner is compared with River's logistic regression
+and adaptive tree, all with their defaults and in the order of the file.
 """
 
 import numpy as np

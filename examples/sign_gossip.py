@@ -1,4 +1,4 @@
-"""An algorithm of one's own, for Numba: gossip with steps of constant size.
+"""An algorithm of your own, for Numba: gossip with steps of constant size.
 
 A step follows the sign of the error, not its size, so that an outlier moves a learner no further
 than any other sample. `own_algorithm.py` runs it.

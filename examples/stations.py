@@ -1,8 +1,8 @@
-"""Real stations: what is a network worth to each of thirty car parks?
+"""Real stations: what does each of thirty car parks gain from a network?
 
-Each car park of Birmingham is a learner with its own stream, and predicts how full it will be in
+Each car park in Birmingham is a learner with its own stream, and predicts how full it will be in
 two hours. The same learners run once with their neighbors and once alone. `--data beijing-air` does
-the same for twelve stations of air quality, on a map, where their files have been fetched.
+the same for twelve air-quality stations, on a map, if their files have been fetched.
 """
 
 import numpy as np

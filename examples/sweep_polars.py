@@ -1,7 +1,7 @@
 """A sweep read by polars: does DOMKL's penalty depend on how dense the network is?
 
-Every combination of penalty and density runs in ten trials, on all cores. The table goes through a
-Parquet file to polars, which makes means of it. Needs the extra parquet, and polars.
+Every combination of penalty and density runs in ten trials, on all cores. The table is written
+as a Parquet file and read by polars, which computes means. Needs the extra parquet, and polars.
 """
 
 import tempfile
