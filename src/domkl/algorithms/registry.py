@@ -98,7 +98,7 @@ def find(name: str, *, meshable: bool = False) -> Entry:
         entry = Entry(name, name)
         if not meshable or entry.make().is_meshable:
             return entry
-        raise ParameterError(f"algorithm must hear its neighbors and nobody else, got {name!r}")
+        raise ParameterError(f"algorithm must exchange messages with neighbors only, got {name!r}")
     raise ParameterError(
         f"algorithm must be one of {', '.join(known)} or module:Name, got {name!r}"
     )

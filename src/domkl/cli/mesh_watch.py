@@ -95,7 +95,7 @@ def up(args: argparse.Namespace) -> int:
     bad = [name for name, code in codes.items() if code not in (0, -signal.SIGTERM, None)]
     if bad:
         said = launcher.nodes[bad[0]].last_words()
-        raise MeshError(f"{bad[0]} ended with code {codes[bad[0]]}; the last it said: {said}")
+        raise MeshError(f"{bad[0]} ended with code {codes[bad[0]]}; its last output: {said}")
     return 0
 
 

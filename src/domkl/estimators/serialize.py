@@ -228,7 +228,7 @@ def decode(value: Any) -> Any:
         return Level(**{field: decode(given) for field, given in value["fields"].items()})
     found = getattr(domkl, name, None)
     if not is_dataclass(found) or not _is_ours(found):
-        raise DataError(f"{name!r} is no part of domkl; pass the algorithm to load with")
+        raise DataError(f"{name!r} is not a part of domkl; pass the algorithm to load with")
     made: Any = found
     return made(**{name: decode(given) for name, given in value["fields"].items()})
 

@@ -50,7 +50,7 @@ def test_wrong_names(name, message):
 def test_what_needs_a_server_is_not_found_for_a_mesh():
     with pytest.raises(domkl.ParameterError, match="got 'comkl'"):
         find("comkl", meshable=True)
-    with pytest.raises(domkl.ParameterError, match="hear its neighbors and nobody else"):
+    with pytest.raises(domkl.ParameterError, match="exchange messages with neighbors only"):
         find("domkl.algorithms.server:COMKL", meshable=True)
 
 

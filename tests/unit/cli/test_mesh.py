@@ -81,7 +81,7 @@ def test_init_of_a_table_on_devices(here):
         ([*AHEAD, "--ahead", "load"], 2, "forecast: ahead must name inputs, temp, got 'load'"),
         ([*AHEAD, "--horizon", "1,10001"], 2, "horizons must be at most 10000, got 10001"),
         ([*SERIES, "--set", "rho"], 2, "--set must be KEY=VALUE, got 'rho'"),
-        ([*SERIES, "--set", "rho=1"], 2, "model.parameters.rho is no key of a mesh"),
+        ([*SERIES, "--set", "rho=1"], 2, "model.parameters.rho is not a key of a mesh"),
         ([*SERIES, "--learners", "0"], 2, "learners must be an integer >= 1, got 0"),
         ([*SERIES, "--names", "a", "--learners", "2"], 2, "--learners and --names exclude"),
         ([*SERIES, "--names", "a,b", "--edges", "a-c"], 2, "edges must join two of the learners"),
@@ -144,7 +144,7 @@ def test_an_algorithm_of_your_own_runs_in_a_mesh(own_folder, capsys, monkeypatch
         ("x", "model.algorithm must be one of domkl, domkrls"),
         ("no_such_module:X", "model.algorithm must be a class that can be imported"),
         ("pathlib:Path", "model.algorithm must be a subclass of domkl.Algorithm"),
-        ("domkl:COMKL", "model.algorithm must hear its neighbors and nobody else"),
+        ("domkl:COMKL", "model.algorithm must exchange messages with neighbors only"),
         (
             "domkl:Alone",
             "model.algorithm must have a default for every parameter",

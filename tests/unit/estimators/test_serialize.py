@@ -139,14 +139,14 @@ def test_a_users_algorithm_takes_new_inputs():
 def test_a_users_algorithm_with_the_name_of_ours_is_not_taken_for_it(tmp_path):
     made = type("DOMKL", (Own,), {})
     learned(algorithm=made())[0].save(tmp_path / "learner.npz")
-    with pytest.raises(domkl.DataError, match=":DOMKL' is no part of domkl"):
+    with pytest.raises(domkl.DataError, match=":DOMKL' is not a part of domkl"):
         Learner.load(tmp_path / "learner.npz")
 
 
 def test_a_users_algorithm_is_given_on_loading(tmp_path):
     learner, X = learned(algorithm=Own())
     learner.save(tmp_path / "learner.npz")
-    with pytest.raises(domkl.DataError, match=":Own' is no part of domkl"):
+    with pytest.raises(domkl.DataError, match=":Own' is not a part of domkl"):
         Learner.load(tmp_path / "learner.npz")
     again = Learner.load(tmp_path / "learner.npz", algorithm=Own())
     np.testing.assert_array_equal(again.predict(X), learner.predict(X))

@@ -177,7 +177,7 @@ class Session:
                 yield waiting[done], done.result()
         except BrokenProcessPool:
             raise DomklError(
-                "a process was killed, perhaps for want of memory; what was finished is kept:"
+                "a process was killed, perhaps because memory ran out; what was finished is kept:"
                 " run the command again"
             ) from None
         except BaseException:

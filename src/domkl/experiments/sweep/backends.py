@@ -45,8 +45,8 @@ def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
         except TerminatedWorkerError:
             if is_last:
                 raise WorkerError(
-                    "a process was killed twice, perhaps for want of memory; what was finished is"
-                    " kept: run the sweep again, with fewer workers"
+                    "a process was killed twice, perhaps because memory ran out; what was finished"
+                    " is kept: run the sweep again, with fewer workers"
                 ) from None
 
 

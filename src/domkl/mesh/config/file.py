@@ -235,4 +235,4 @@ def _check_keys(
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise ParameterError(f"{prefix}{key} is no key of a mesh file{of_what}; {remedy}")
+            raise ParameterError(f"{prefix}{key} is not a key of a mesh file{of_what}; {remedy}")

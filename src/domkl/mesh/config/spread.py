@@ -76,8 +76,8 @@ def _check(learner: Path, config: MeshConfig) -> None:
         obstacles.insert(0, f"{len(before)} horizons there and {len(after)} here")
     for obstacle in filter(None, obstacles):
         raise DataError(
-            f"model in {learner.parent / MESH} must be one that {learner.name} can go on with;"
-            f" {obstacle}; put it back, or move {learner / 'data'} away to begin anew"
+            f"model in {learner.parent / MESH} must be one that {learner.name} can continue with;"
+            f" {obstacle}; put it back, or move {learner / 'data'} away to start from scratch"
         )
 
 

@@ -67,7 +67,7 @@ async def serve(path: Path, options: Options, *, mesh_file: Path | None = None) 
     try:
         await _serve(folder, options)
     except OSError as error:
-        raise MeshError(f"{folder.name} cannot go on: {error}") from None
+        raise MeshError(f"{folder.name} cannot continue: {error}") from None
     event("stopped", learner=folder.name)
 
 

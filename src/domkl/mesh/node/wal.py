@@ -379,7 +379,7 @@ class Segment:
         if found != width:
             raise DataError(
                 f"{path} has samples of {found} values, and mesh.toml says {width}; restore"
-                " mesh.toml, or delete the data folder to begin anew"
+                " mesh.toml, or delete the data folder to start from scratch"
             )
         end = _sound_end(path, data, salt, is_last)
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)

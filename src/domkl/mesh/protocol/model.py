@@ -67,7 +67,9 @@ class Model:
         checks.choice("outside", self.outside, ("clip", "refuse"))
         name = type(self.algorithm).__name__
         if "total" in self.algorithm.exchange.values():
-            raise ParameterError(f"algorithm must hear its neighbors alone, got {name}")
+            raise ParameterError(
+                f"algorithm must exchange messages with neighbors only, got {name}"
+            )
         if self.algorithm.single_kernel and self.features.n_kernels != 1:
             raise ParameterError(f"{name} takes one kernel, got {self.features.n_kernels}")
         if len(self.inputs) != self.features.n_inputs:

@@ -87,7 +87,7 @@ def test_a_file_of_hand(tmp_path):
 NEW = "\n[model]\n"
 #: (old, new, message) of a file with one mistake
 WRONG = [
-    ('name = "plant"', 'nmae = "plant"', "nmae is no key of a mesh file; did you mean name?"),
+    ('name = "plant"', 'nmae = "plant"', "nmae is not a key of a mesh file; did you mean name?"),
     ('name = "plant"', "name = 3", "name must be text, got 3"),
     ('name = "plant"', 'mode = "fast"', "mode must be one of lockstep, async, got 'fast'"),
     ('name = "plant"', "queue = 0", "queue must be an integer >= 1, got 0"),
@@ -175,7 +175,7 @@ WRONG = [
     (
         "rho = 3.0",
         "forget = 0.5",
-        "model.parameters.forget is no key of a mesh file of domkl;"
+        "model.parameters.forget is not a key of a mesh file of domkl;"
         " known are rho, eta_l, eta_g, loss, weights",
     ),
     ("rho = 3.0", "rho = -1.0", "model.parameters: rho must be > 0, got -1.0"),
@@ -188,7 +188,7 @@ WRONG = [
     (
         "rho = 3.0",
         'loss = { name = "huber", level = 1.0 }',
-        "model.parameters.loss.level is no key of a mesh file of huber; known are name, delta",
+        "model.parameters.loss.level is not a key of a mesh file of huber; known are name, delta",
     ),
     (
         "rho = 3.0",
@@ -204,7 +204,11 @@ WRONG = [
         "model.kernels must be \"default\" or a list of bandwidths, got 'all'",
     ),
     ('name = "b"', 'name = "a"', "learners must have different names, got 'a' twice"),
-    ('name = "b"', 'name = "b"\nport = 1', "learners[1].port is no key of a mesh file; known are"),
+    (
+        'name = "b"',
+        'name = "b"\nport = 1',
+        "learners[1].port is not a key of a mesh file; known are",
+    ),
     ("[model]", "[timing]\nsilence = 0.5\n[model]", "timing.silence must be above"),
     ("[model]", "[timing]\nidle_after = 0\n[model]", "timing.idle_after must be > 0, got 0.0"),
     ("[target]", "[target", "must be a TOML file: "),
@@ -395,7 +399,7 @@ def test_forecasts_are_read_and_written(tmp_path):
         ({"calendar": ["month"]}, "forecast: calendar must be one of hour, weekday, yearday"),
         ({"ahead": ["wind"]}, "forecast: ahead must name inputs, temp, got 'wind'"),
         ({"season": "10min"}, "forecast: season must be at least one step of 30min"),
-        ({"lag": 3}, "forecast.lag is no key of a mesh file; did you mean lags"),
+        ({"lag": 3}, "forecast.lag is not a key of a mesh file; did you mean lags"),
     ],
 )
 def test_wrong_forecasts_say_why(changes, said):

@@ -92,7 +92,7 @@ def test_another_model_is_refused_where_something_is_learned(folder):
     edit(folder / "mesh.toml", "frequencies = 5", "frequencies = 6")
     edit(folder / "mesh.toml", "queue = 100", "queue = 7")
     learned(folder, "south")
-    with pytest.raises(DataError, match=r"that south can go on with; frequencies is 5 there"):
+    with pytest.raises(DataError, match=r"that south can continue with; frequencies is 5 there"):
         apply_mesh(folder)
     assert queues(folder) == [100, 100]
     (folder / "south" / "data" / "checkpoint-a.npz").unlink()

@@ -70,7 +70,7 @@ def test_predictions_are_in_the_units_of_the_target(model_of):
 
 
 def test_what_needs_a_server_is_refused(model_of):
-    with pytest.raises(ParameterError, match="hear its neighbors alone, got COMKL"):
+    with pytest.raises(ParameterError, match="exchange messages with neighbors only, got COMKL"):
         model_of(domkl.COMKL())
 
 
