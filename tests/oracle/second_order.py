@@ -141,6 +141,8 @@ class Learner:
             "final": [f, with_a, with_b],
             "clues": clues,
             "shares": [by_theta[i] + by_phi[i] for i in range(s.F)],
+            "noise": self.noise_variance(),
+            "width": self.width,
             "y_hat": q[0] * f + q[1] * with_a + q[2] * with_b,
         }
 
@@ -155,20 +157,24 @@ class Learner:
             for i in range(self.s.F)
         )
 
-    def foretold(self, said, reach):
+    def noise_variance(self):
         """The network's noise counts as 5/(1 + n) labels beside the n of the learner's own."""
         heard = 5 / (1 + self.n_noise) if self.rounds > 0 else 0.0
         if self.n_noise + heard == 0:
             return math.inf
         total = self.noise + heard * variance(self.loss, self.rounds)
-        s2 = total / (self.n_noise + heard)
-        return math.sqrt(s2 * (1 + reach) + disagreement(said))
+        return total / (self.n_noise + heard)
+
+    def told(self, said, reach):
+        """By noise and width of the time of the prediction."""
+        foretold = math.sqrt(said["noise"] * (1 + reach) + disagreement(said))
+        return math.exp(said["width"]) * foretold
 
     def deviation(self, z, said):
         reach = self.reach(z, said["shares"])
         if self.s.logistic:
             return math.sqrt(reach + disagreement(said))
-        return math.exp(self.width) * self.foretold(said, reach)
+        return self.told(said, reach)
 
     # learning: what is said to the neighbors is returned
 
@@ -233,17 +239,18 @@ class Learner:
         return error
 
     def learn_fits(self, x, z, y):
-        """S + n⁺φ⁺ − nφ and N + n⁺ − n, and a leak towards n⁺φ⁺ and n⁺."""
+        """S + n⁺φ⁺ − nφ and N + n⁺ − n, and a leak towards n⁺φ⁺ and n⁺, less where N is less."""
         s, before = self.s, self.n
         self.n = np.array([s.forgets[j] * before[j] + 1 for j in range(2)])
+        N = self.N + self.n - before
+        leak = [LEAK * min(1.0, N[j] / self.n[j]) ** 2 for j in range(2)]
         said = []
         for i in range(s.F):
             j, phi = s.memory[i], self.phi[i]
             self.phi[i] = self.fitted(i, z[s.kernel[i]], y - s.base(x), s.forgets[j])
             moved = self.S[i] + self.n[j] * self.phi[i] - before[j] * phi
-            said.append((1 - LEAK) * moved + LEAK * self.n[j] * self.phi[i])
-        moved = self.N + self.n - before
-        return said, (1 - LEAK) * moved + LEAK * self.n
+            said.append((1 - leak[j]) * moved + leak[j] * self.n[j] * self.phi[i])
+        return said, np.array([(1 - leak[j]) * N[j] + leak[j] * self.n[j] for j in range(2)])
 
     def fitted(self, i, z, y, forget):
         """The fit with one more sample."""
@@ -263,12 +270,12 @@ class Learner:
         return phi + move
 
     def learn_deviation(self, y, said, reach):
-        error, foretold = y - said["y_hat"], self.foretold(said, reach)
-        if 0 < foretold < math.inf:
-            is_outside = abs(error) > 1.96 * math.exp(self.width) * foretold
-            self.width += 0.15 * ((1 if is_outside else 0) - 0.05)
+        error, told = y - said["y_hat"], self.told(said, reach)
+        if 0 < told < math.inf:
+            is_outside = abs(error) > 1.96 * told
+            self.width += 0.15 / self.s.horizon * ((1 if is_outside else 0) - 0.05)
         n = self.n_noise
-        keep = min(2 * n / (2 * n + 1), 0.97)
+        keep = min(2 * n / (2 * n + 1), 1 - 0.03 / self.s.horizon)
         s2 = self.noise / n if n > 0 else 0.0
         self.noise = keep * self.noise + robust(error / math.sqrt(1 + reach), s2)
         self.n_noise = keep * n + 1

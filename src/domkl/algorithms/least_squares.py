@@ -66,7 +66,8 @@ from domkl.core.vectors import added_scaled, copied, scaled, smallest, tracked_s
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
-#: of S's way to nφ, each label: what a lost message did to the mean is healed in some 100 labels
+#: of S's way to nφ, each label: what a lost message did to the mean is healed in some 100 labels;
+#: less where the mean count is below the learner's own, see `_leak`
 LEAK = 0.01
 #: the second memory is 1 − FADE/horizon
 FADE = 0.01
@@ -89,8 +90,9 @@ CORRECTOR_RIDGE = 10.0
 CORRECTOR_MEMORY = (1.0, 0.999)
 #: deviations that an error counts at most, as a clue and in what mixtures regret
 CLIP = 5.0
-#: of the deviation: labels that its noise remembers, and how fast its width follows the coverage
-NOISE_MEMORY = 0.97
+#: of the deviation: its noise's memory is 1 − NOISE_FADE/horizon, and its width follows the
+#: coverage by WIDTH_RATE/horizon
+NOISE_FADE = 0.03
 WIDTH_RATE = 0.15
 #: of the network's noise, in labels, before the learner's own first one
 FIRST_NOISE = 5.0
@@ -176,6 +178,7 @@ class Note(NamedTuple):
     final: Floats  # (3,)         without correction, with A, with B
     shares: Floats  # (F,)        weight of each fit in the prediction, θ and φ together
     clues: Floats  # (4,)
+    spread: Floats  # (2,)        of the deviation told then: s², -1 if unknown, and its width
     weight: Floats  # (1,)        of the sample in fits and accounts, 1 unless the host says so
 
 
@@ -185,13 +188,14 @@ def _noted(notes: Floats, n_fits: int) -> Note:
     n, m = 2 * n_fits + 2, 2 * n_fits + 2 + N_TOP
     end = m + 3 + n_fits
     parts = (notes[n:m], notes[m : m + 3], notes[m + 3 : end], notes[end : end + 4])
-    return Note(notes[:n], parts[0], parts[1], parts[2], parts[3], notes[end + 4 :])
+    rest = (notes[end + 4 : end + 6], notes[end + 6 :])
+    return Note(notes[:n], parts[0], parts[1], parts[2], parts[3], rest[0], rest[1])
 
 
 def n_notes(state: State) -> int:
     """Numbers in a `Note`."""
     n_fits: int = state.sums.shape[1]
-    return 3 * n_fits + N_TOP + 10
+    return 3 * n_fits + N_TOP + 12
 
 
 @scalar
@@ -210,7 +214,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
     final = np.empty(3)
     for k in range(len(prediction.y_hat)):
         note = _noted(prediction.notes[k], n_fits)
-        note.weight[0] = 1.0
+        note.spread[0], note.spread[1], note.weight[0] = _noise(state, k), state.width[k], 1.0
         _consult(note.experts, state, params, inputs, k)
         note.mixtures[0] = dot(state.by_evidence[k], note.experts)
         note.experts[2 * n_fits] = _last(state, k, note.mixtures[0])
@@ -361,7 +365,7 @@ def local_step(
         message.residual[k] = _learn_correction(state, params, note, y[k], clue_gain, k)
         _add_own(state, params, note, y[k], k)
         reach = _learn_fits(state, params, inputs, note, y[k], gain, message, k)
-        _learn_deviation(state, note, y[k] - prediction.y_hat[k], reach, k)
+        _learn_deviation(state, params, note, y[k] - prediction.y_hat[k], reach, k)
         if params.loss.kind == LOGISTIC:
             _count_turn(state, y[k], k)
         state.last[k] = y[k]
@@ -464,8 +468,9 @@ def _learn_fits(
     """Take the sample into all fits; give zᵀCz, their mean by the weights of the prediction."""
     n_fits, n_kernels, real = len(note.shares), inputs.z.shape[1], state.sums.dtype.type
     base = inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
-    forgets, leak, reach = (params.forget, 1 - FADE / params.horizon), real(LEAK), 0.0
+    forgets, reach = (params.forget, 1 - FADE / params.horizon), 0.0
     after = (forgets[0] * state.own_counts[k, 0] + 1, forgets[1] * state.own_counts[k, 1] + 1)
+    leaks = (_leak(state, after[0], k, 0), _leak(state, after[1], k, 1))
     for i in range(n_fits):
         j, z = _memory(i, n_fits), inputs.z[k, min(i, n_kernels - 1)]
         own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
@@ -474,13 +479,24 @@ def _learn_fits(
         given = (y - base, note.weight[0], forgets[j], params.ridge, params.loss)
         step, open_part = _fit_step(factor, diagonal, z, gain, f, *given)
         said, total = message.sums[k, i], state.sums[k, i]
-        tracked_sum(own, said, total, gain, real(step), n, more, leak)
+        tracked_sum(own, said, total, gain, real(step), n, more, real(leaks[j]))
         reach += note.shares[i] * open_part
     for j in range(2):
         moved = state.counts[k, j] + (after[j] - state.own_counts[k, j])
-        message.counts[k, j] = moved + LEAK * (after[j] - moved)
+        message.counts[k, j] = moved + leaks[j] * (after[j] - moved)
         state.own_counts[k, j] = after[j]
     return reach
+
+
+@sweep
+def _leak(state: State, n: float, k: int, j: int) -> float:
+    """LEAK · min(1, N/n)², for a memory and its count after the label.
+
+    Where n is above N, because others have fewer samples, the leak adds to S what later steps of
+    the fit do not correct: a fit of now, which is an old one soon.
+    """
+    share = min(1.0, (state.counts[k, j] + (n - state.own_counts[k, j])) / n)
+    return LEAK * share * share
 
 
 @sweep
@@ -516,14 +532,21 @@ def _fit_step(
 
 
 @sweep
-def _learn_deviation(state: State, note: Note, error: float, reach: float, k: int) -> None:
-    """Compare an error with the deviation that was foretold: its noise, then its width."""
-    foretold = _foretold(state, note, reach, k)
-    if 0 < foretold < np.inf:
-        is_outside = abs(error) > 1.96 * math.exp(state.width[k]) * foretold
-        state.width[k] += WIDTH_RATE * ((1.0 if is_outside else 0.0) - (1 - COVERAGE))
+def _learn_deviation(
+    state: State, params: Params, note: Note, error: float, reach: float, k: int
+) -> None:
+    """Compare an error with the deviation that was told: learn its width, and the noise.
+
+    Errors of h steps ahead overlap: h of them tell about as much as one.
+    """
+    if note.spread[0] >= 0:
+        told = math.exp(note.spread[1]) * _foretold(note, note.spread[0], reach)
+        if told > 0:
+            is_outside = abs(error) > 1.96 * told
+            excess = (1.0 if is_outside else 0.0) - (1 - COVERAGE)
+            state.width[k] += WIDTH_RATE / params.horizon * excess
     n = state.noise[k, 1]
-    keep, variance = min(2 * n / (2 * n + 1), NOISE_MEMORY), 0.0
+    keep, variance = min(2 * n / (2 * n + 1), 1 - NOISE_FADE / params.horizon), 0.0
     if n > 0:
         variance = state.noise[k, 0] / n
     square = robust_square(error / math.sqrt(1 + reach), variance)
@@ -532,8 +555,8 @@ def _learn_deviation(state: State, note: Note, error: float, reach: float, k: in
 
 
 @sweep
-def _foretold(state: State, note: Note, reach: float, k: int) -> float:
-    """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement.
+def _noise(state: State, k: int) -> float:
+    """s²; -1 before the first label of the learner and its neighbors.
 
     The network's s² counts as a few labels beside the learner's own: less, the more there are.
     """
@@ -541,9 +564,13 @@ def _foretold(state: State, note: Note, reach: float, k: int) -> float:
     if state.rounds[k] > 0:
         heard = FIRST_NOISE / (1 + n)
         total, n = total + heard * _mean_loss(state.loss[k], state.rounds[k]), n + heard
-    if n == 0:
-        return np.inf
-    return math.sqrt(total / n * (1 + reach) + _disagreement(note))
+    return float(total / n) if n > 0 else -1.0
+
+
+@sweep
+def _foretold(note: Note, noise: float, reach: float) -> float:
+    """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement."""
+    return math.sqrt(noise * (1 + reach) + _disagreement(note))
 
 
 @sweep
@@ -650,7 +677,9 @@ def deviations(out: Floats, state: State, params: Params, z: Array, notes: Float
         if params.loss.kind == LOGISTIC:
             out[k] = math.sqrt(reach + _disagreement(note))
         else:
-            out[k] = math.exp(state.width[k]) * _foretold(state, note, reach, k)
+            noise = _noise(state, k)
+            known = _foretold(note, max(noise, 0.0), reach)
+            out[k] = math.exp(state.width[k]) * known if noise >= 0 else np.inf
 
 
 @scalar

@@ -131,14 +131,30 @@ def test_a_newcomer_does_well_at_once():
 
 
 def test_one_of_five_with_samples_is_hardly_made_worse_by_four_without():
-    """Its evidence is averaged with theirs, and so takes longer: some 3 % in 300 rounds."""
-    X, y = stream(6, n_rounds=300)
-    y[:, 1:] = np.nan
-    graph = domkl.Graph.complete(K)
-    ours, alone = (
-        simulate(X, y, each, graph=graph) for each in (None, domkl.Alone(domkl.DOMKRLS()))
-    )
-    assert ours.mse[-1] < 1.05 * alone.mse[-1]
+    """Its evidence is averaged with theirs, and so takes longer: some 0.7 % in 300 rounds."""
+    over, graph = [], domkl.Graph.complete(K)
+    for seed in (6, 7, 8, 9):
+        X, y = stream(seed, n_rounds=300)
+        y[:, 1:] = np.nan
+        ours, alone = (
+            simulate(X, y, each, graph=graph) for each in (None, domkl.Alone(domkl.DOMKRLS()))
+        )
+        over.append(ours.mse[-1] / alone.mse[-1])
+    assert np.mean(over) < 1.01
+    assert max(over) < 1.03
+
+
+@pytest.mark.parametrize("delay", [0, 5, 11])
+def test_labels_are_within_the_deviations_that_were_told(delay):
+    """Noise that changes while labels wait: judged by the noise of now, 0.92 and 0.88 were."""
+    rng = np.random.default_rng(3)
+    X, steps = rng.random((1500, K, D_IN)), rng.normal(size=(1500 + delay, K))
+    noise = 0.1 * np.stack([steps[t : t + delay + 1].sum(axis=0) for t in range(len(X))])
+    is_loud = (np.arange(len(X)) // 50 % 2 == 0)[:, None]
+    y = X[..., 0] + np.where(is_loud, noise, 0.3 * noise)
+    run = simulate(X, y, delay=delay, deviation=True)
+    inside = np.abs(run.predictions - y) <= 1.96 * run.deviation
+    assert 0.93 < inside[200:].mean() < 0.97
 
 
 def test_the_first_label_is_in_no_account_of_ones_own():
