@@ -496,7 +496,7 @@ def _leak(state: State, n: float, k: int, j: int) -> float:
     the fit do not correct: a fit of now, which is an old one soon.
     """
     share = min(1.0, (state.counts[k, j] + (n - state.own_counts[k, j])) / n)
-    return LEAK * share * share
+    return float(LEAK * share * share)
 
 
 @sweep

@@ -7,13 +7,13 @@ saving, and ways into and out of a network.
 import contextlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks
-from domkl.algorithms.base import Algorithm, Inputs
+from domkl.algorithms.base import Algorithm, Inputs, Prediction
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.core.jit import noted_compilation
@@ -42,6 +42,14 @@ MAX_WEIGHT = 1e6  # of a sample
 MAX_SIZE = 1e100  # of a value, so that squares and sums of squares are finite
 SHORT = 40  # samples; a call of `simulate` takes as long as this many interpreted rounds
 CHUNK = 256  # rows whose features are computed at once
+NEAR = 0.1 * INPUT_WIDTH  # inputs that differ by less are one sample, scaled twice
+
+
+class Told(NamedTuple):
+    """The newest prediction of a single row, until something is learned."""
+
+    x: Floats  # (1, d)  scaled
+    prediction: Prediction
 
 
 def algorithm_for(loss: Loss, given: Algorithm | None, **tuned: Any) -> Algorithm:
@@ -87,6 +95,11 @@ class Runner:
             found = [self.algorithm.predict(state, row).y_hat for row in self._inputs(x)]
         return np.array(found).reshape(len(x), self.n_outputs)
 
+    def tell(self, state: Any, x: Floats) -> Told:
+        """Predict for inputs x (1, d)."""
+        with noted_compilation():
+            return Told(x, self.algorithm.predict(state, next(self._inputs(x))))
+
     def deviation(self, state: Any, x: Floats) -> Floats | None:
         """Standard deviation of each prediction, (n, K); None if the algorithm has none."""
         with noted_compilation():
@@ -94,11 +107,14 @@ class Runner:
         known = [each for each in found if each is not None]
         return np.array(known).reshape(len(known), -1) if known else None
 
-    def learn(self, state: Any, x: Floats, y: Floats, weights: Floats) -> Any:
+    def learn(
+        self, state: Any, x: Floats, y: Floats, weights: Floats, told: Told | None = None
+    ) -> Any:
         """Learn x (n, d), y (n, K) in this order, with weights (n,); return the next state.
 
         A single sample updates the state in place. Several samples update a copy, so that the
-        state given is unchanged if one of them fails.
+        state given is unchanged if one of them fails. What was told of a single sample is what
+        it is compared with.
         """
         is_weighted = bool((weights != 1).any())
         with noted_compilation():
@@ -109,7 +125,7 @@ class Runner:
             if len(y) > 1:
                 state = copied(state)
             for t, row in enumerate(self._inputs(x)):
-                prediction = self.algorithm.predict(state, row)
+                prediction = told.prediction if told else self.algorithm.predict(state, row)
                 if is_weighted:
                     prediction = self.algorithm.weighted(prediction, float(weights[t]))
                 state = learn(self.algorithm, state, row, y[t], prediction, self._network)
@@ -140,9 +156,12 @@ class Learner:
 
     The feature map is drawn when the first samples arrive. Inputs and targets are scaled by running
     means and deviations, which include the sample at hand; labels of the logistic loss are not
-    scaled. Because means and deviations are inaccurate at first, the first 64 samples are stored
-    and replayed: after 2, 4, 8, … and 64 samples, all of them are learned again from the start with
-    the scaling known by then.
+    scaled. A label is compared with the prediction that was made for it: if the last call was
+    `predict` of one row, and what is learned next differs from it by at most a tenth of each
+    input's deviation, as it does behind a scaler that counts the sample in between, then with that
+    prediction. Because means and deviations are inaccurate at first, the first 64 samples are
+    stored and replayed: after 2, 4, 8, … and 64 samples, all of them are learned again from the
+    start with the scaling known by then.
 
     Parameters
     ----------
@@ -183,6 +202,8 @@ class Learner:
     >>> bool(np.mean((learner.predict(X[400:]) - y[400:]) ** 2) < 0.1 * y.var())
     True
     """
+
+    _told: Told | None = None
 
     def __init__(
         self,
@@ -326,10 +347,22 @@ class Learner:
         if is_replay:
             self._replay()
         else:
-            self.state = self.runner.learn(self.state, x, targets, weights)
+            self.state = self.runner.learn(self.state, x, targets, weights, self._told_of(x))
+        self._told = None
         self.n_seen += len(y)
         if self.n_seen >= N_REPLAYED:
             self.early = None
+
+    def _told_of(self, x: Floats) -> Told | None:
+        """What was predicted for this sample, if it was just now.
+
+        A scaler before this learner may have counted the sample meanwhile: what was predicted for
+        the inputs as they were then has to be judged, not what would be for those of now.
+        """
+        told = self._told
+        if told is None or told.x.shape != x.shape or len(told.prediction.y_hat) != self.n_rows:
+            return None
+        return told if np.abs(told.x - x).max() <= NEAR else None
 
     def _replay(self) -> None:
         """Learn the first samples again from the start, with the scaling known by now."""
@@ -458,7 +491,12 @@ class Learner:
         """Predict for checked rows; NaN stands for a missing value."""
         if self.n_seen == 0:
             return self._as_given(np.zeros((len(rows), self.n_rows)))
-        y_hat = self.runner.predict(self.state, self._scaled(rows))
+        x = self._scaled(rows)
+        if len(x) == 1 and self.is_scaled:
+            self._told = self.runner.tell(self.state, x)
+            y_hat = self._told.prediction.y_hat[None].copy()
+        else:
+            y_hat = self.runner.predict(self.state, x)
         if self.scales_targets:
             y_hat = y_hat * self.y_seen.deviation + self.y_seen.mean
         return self._as_given(y_hat)
@@ -515,7 +553,7 @@ class Learner:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_runner": None}
+        return {**self.__dict__, "_runner": None, "_told": None}
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.copy()

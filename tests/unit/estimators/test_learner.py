@@ -54,6 +54,33 @@ def test_unscaled_it_is_a_network_of_one_to_the_bit(name, split):
     assert_same(run.state, learner.state)
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.2])
+def test_predictions_of_the_same_row_or_of_another_one_change_nothing(shift):
+    X, y = samples(100)
+    asked, silent = (Learner().learn(X[:80], y[:80]) for _ in range(2))
+    for x, label in zip(X[80:, None], y[80:, None], strict=True):
+        asked.predict(x + shift)
+        asked.learn(x, label)
+        silent.learn(x, label)
+    assert_same(asked.state, silent.state)
+
+
+def test_a_label_is_compared_with_what_was_predicted():
+    """Behind a scaler, a sample's inputs change a little between its prediction and its label."""
+    X, y = samples(81)
+    asked, silent = (Learner().learn(X[:80], y[:80]) for _ in range(2))
+    before, rounds = silent.state.score[0].copy(), silent.state.own_rounds[0]
+    y_hat = asked.predict(X[80:] + 0.02)
+    asked.learn(X[80:], y[80:])
+    silent.learn(X[80:], y[80:])
+    np.testing.assert_array_equal(asked.state.own, silent.state.own)  # fits learn the sample
+    assert (asked.state.score != silent.state.score).any()
+    assert y_hat[0] != silent.predict(X[80:])[0]
+    keep = 2 * rounds / (2 * rounds + 1)
+    last = [(each.state.score[0] - keep * before)[3] for each in (asked, silent)]
+    assert last[0] == last[1]  # the last label is the same, whatever the inputs are
+
+
 def test_splitting_a_stream_changes_nothing():
     X, y = samples()
     whole, parts = Learner().learn(X, y), Learner()

@@ -64,6 +64,16 @@ def test_it_works_in_pipelines_and_evaluation():
         bagged.learn_one(x, y)
 
 
+def test_scaling_before_makes_it_hardly_worse():
+    """Its scaler counts each sample between prediction and label: 1.066 if that is not heeded."""
+    models = (OnlineKernelRegressor(), preprocessing.StandardScaler() | OnlineKernelRegressor())
+    plain, scaled = (
+        evaluate.progressive_val_score(datasets.TrumpApproval(), model, metrics.RMSE()).get()
+        for model in models
+    )
+    assert scaled < 1.05 * plain
+
+
 def test_cold_it_predicts_0_and_no_class():
     assert OnlineKernelRegressor().predict_one({"a": 1.0}) == 0.0
     assert OnlineKernelClassifier().predict_proba_one({}) == {}
