@@ -47,7 +47,7 @@ from domkl.algorithms.base import (
 )
 from domkl.algorithms.law import Law
 from domkl.core.hedge import add_regrets, evidence, polynomial
-from domkl.core.jit import scalar, sweep
+from domkl.core.jit import inner, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
 from domkl.core.lanes import dot
 from domkl.core.losses import (
@@ -182,7 +182,7 @@ class Note(NamedTuple):
     weight: Floats  # (1,)        of the sample in fits and accounts, 1 unless the host says so
 
 
-@sweep
+@inner
 def _noted(notes: Floats, n_fits: int) -> Note:
     """A learner's row of notes, by name."""
     n, m = 2 * n_fits + 2, 2 * n_fits + 2 + N_TOP
@@ -232,7 +232,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
             prediction.by_kernel[k, p] = _by_kernel(note, p, n_fits)
 
 
-@sweep
+@inner
 def _consult(experts: Floats, state: State, params: Params, inputs: Inputs, k: int) -> None:
     """Write what θs, φs and the lag predict."""
     n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
@@ -271,7 +271,7 @@ def mix(state: State, params: Params) -> None:
             state.top[k, 3] += ONE_LABEL
 
 
-@sweep
+@inner
 def _share(state: State, k: int, fit: int) -> float:
     """The weight of a fit's θ in the mixture of mixtures."""
     top, b = state.top[k], state.by_own[k, fit]
@@ -282,31 +282,31 @@ def _share(state: State, k: int, fit: int) -> float:
     return float(shares)
 
 
-@sweep
+@inner
 def _own_share(state: State, k: int, fit: int) -> float:
     """The weight of a fit's φ."""
     return float(state.top[k, 2] * state.by_own[k, state.sums.shape[1] + fit])
 
 
-@sweep
+@inner
 def _last_share(state: State, k: int) -> float:
     """The weight of the last label."""
     return _last_weight(state, k) if _has_last(state, k) else 0.0
 
 
-@sweep
+@inner
 def _last_weight(state: State, k: int) -> float:
     """The weight of the last label, or of what stands for it."""
     return float(state.top[k, 3] + state.top[k, 2] * state.by_own[k, 2 * state.sums.shape[1]])
 
 
-@sweep
+@inner
 def _has_last(state: State, k: int) -> bool:
     """Whether the learner had a label."""
     return bool(state.noise[k, 1] > 0)
 
 
-@sweep
+@inner
 def _last(state: State, k: int, otherwise: float) -> float:
     """What the learner's last label predicts, the mean of the fits before there is one.
 
@@ -315,7 +315,7 @@ def _last(state: State, k: int, otherwise: float) -> float:
     return float(state.last[k] * state.odds[k]) if _has_last(state, k) else otherwise
 
 
-@sweep
+@inner
 def _correct(note: Note, state: State, k: int, is_logistic: bool) -> None:
     """Write the clues, and the prediction with the corrections A and B."""
     deviation = 0.0
@@ -329,7 +329,7 @@ def _correct(note: Note, state: State, k: int, is_logistic: bool) -> None:
         note.final[1 + j] = f + deviation * dot(state.correction[k, 4 * j : 4 * j + 4], clues)
 
 
-@sweep
+@inner
 def _by_kernel(note: Note, kernel: int, n_fits: int) -> float:
     """What the fits of a kernel predict, by the weights they have in the mixture."""
     total, weight, last = 0.0, 0.0, n_fits - 2
@@ -371,7 +371,7 @@ def local_step(
         state.last[k] = y[k]
 
 
-@sweep
+@inner
 def _count_turn(state: State, y: float, k: int) -> None:
     """Count whether a label of ±1 is that of before."""
     if state.last[k] != 0:
@@ -392,7 +392,7 @@ def _repeat(state: State, message: Message, k: int) -> None:
     message.residual[k] = 0.0
 
 
-@sweep
+@inner
 def _add_shared(
     state: State, params: Params, message: Message, note: Note, y: float, k: int
 ) -> None:
@@ -410,7 +410,7 @@ def _add_shared(
     message.rounds[k] = keep * n + weight
 
 
-@sweep
+@inner
 def _add_own(state: State, params: Params, note: Note, y: float, k: int) -> None:
     """Add the label to the accounts of b, at the top, and of the corrections.
 
@@ -433,7 +433,7 @@ def _add_own(state: State, params: Params, note: Note, y: float, k: int) -> None
     state.own_rounds[k] = keep * n + weight
 
 
-@sweep
+@inner
 def _learn_correction(
     state: State, params: Params, note: Note, y: float, gain: Floats, k: int
 ) -> float:
@@ -454,7 +454,7 @@ def _learn_correction(
     return error
 
 
-@sweep
+@inner
 def _learn_fits(
     state: State,
     params: Params,
@@ -488,7 +488,7 @@ def _learn_fits(
     return reach
 
 
-@sweep
+@inner
 def _leak(state: State, n: float, k: int, j: int) -> float:
     """LEAK · min(1, N/n)², for a memory and its count after the label.
 
@@ -499,7 +499,7 @@ def _leak(state: State, n: float, k: int, j: int) -> float:
     return float(LEAK * share * share)
 
 
-@sweep
+@inner
 def _fit_step(
     factor: Array,
     diagonal: Array,
@@ -531,7 +531,7 @@ def _fit_step(
     return float(-weight * slope / forget), open_part
 
 
-@sweep
+@inner
 def _learn_deviation(
     state: State, params: Params, note: Note, error: float, reach: float, k: int
 ) -> None:
@@ -554,7 +554,7 @@ def _learn_deviation(
     state.noise[k, 1] = keep * n + 1
 
 
-@sweep
+@inner
 def _noise(state: State, k: int) -> float:
     """s²; -1 before the first label of the learner and its neighbors.
 
@@ -567,13 +567,13 @@ def _noise(state: State, k: int) -> float:
     return float(total / n) if n > 0 else -1.0
 
 
-@sweep
+@inner
 def _foretold(note: Note, noise: float, reach: float) -> float:
     """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement."""
     return math.sqrt(noise * (1 + reach) + _disagreement(note))
 
 
-@sweep
+@inner
 def _disagreement(note: Note) -> float:
     """Σ_i w_i (f_i − f)² over the fits."""
     total = 0.0
@@ -628,7 +628,7 @@ def function(state: State) -> tuple[Array, Floats]:
     return theta, weights
 
 
-@sweep
+@inner
 def _write_weights(weights: Floats, state: State, k: int) -> None:
     """The weights of a learner's kernels, (P,)."""
     n_fits = state.sums.shape[1]
@@ -641,7 +641,7 @@ def _write_weights(weights: Floats, state: State, k: int) -> None:
         weights[n_fits - 2] = max(weights[n_fits - 2] + share, LEAST_WEIGHT)
 
 
-@sweep
+@inner
 def _add_persistence(theta: Array, weight: float, state: State, k: int) -> None:
     """Add last label and lag to the linear kernel's part of the function, of this weight."""
     n_fits, lag, share = state.sums.shape[1], int(state.lag[k]), _last_share(state, k)
@@ -651,7 +651,7 @@ def _add_persistence(theta: Array, weight: float, state: State, k: int) -> None:
         theta[lag] += (1 - share) / weight
 
 
-@sweep
+@inner
 def _n_used(diagonal: Array) -> int:
     """Number of features that are no padding; the linear kernel's last is the constant."""
     n = 0
@@ -688,13 +688,13 @@ def _clipped(value: float) -> float:
     return min(max(value, -CLIP), CLIP)
 
 
-@sweep
+@inner
 def _mean_loss(loss: Floats, rounds: float) -> float:
     """s², the mean loss of the best; 0 before any sample."""
     return float(smallest(loss) / rounds) if rounds > 0 else 0.0
 
 
-@sweep
+@inner
 def _scale(loss: Floats, rounds: float, is_logistic: bool) -> float:
     """What losses are divided by: 2s²; the logistic one is the logarithm of a probability."""
     return 1.0 if is_logistic else 2 * _mean_loss(loss, rounds)

@@ -6,6 +6,7 @@ Kinds of compiled function:
   product and the sum it stands in may be fused, so each sum has one product, and each product one
   use: then there is one way to fuse them. Otherwise `lanes.fused` says what is meant.
 - ``sweep``: calls rows for many learners, and releases the interpreter's lock meanwhile.
+- ``inner``: a part of sweeps that only compiled code calls.
 - ``scalar``: a function of a few numbers.
 - ``generic``: a piece of a host that is compiled into its caller, for each type of state.
 
@@ -82,6 +83,15 @@ def sweep(function: F) -> F:
     return _compiled(function, nogil=True, fastmath=AS_WRITTEN)
 
 
+def inner(function: F) -> F:
+    """Compile a part of sweeps that only compiled code calls.
+
+    It has no entry from Python, which for a large state takes longer to compile than the function:
+    a call from Python ends the process.
+    """
+    return _compiled(function, nogil=True, fastmath=AS_WRITTEN, no_cpython_wrapper=True)
+
+
 def scalar(function: F) -> F:
     """Compile a function of a few numbers."""
     return _compiled(function, fastmath=AS_WRITTEN)
@@ -96,9 +106,10 @@ def generic(function: F) -> F:
 def compiled_as(function: Callable[..., Any]) -> Callable[[F], F]:
     """Give a Python function a compiled form, made for the types of its arguments.
 
-    This is Numba's `overload`, without its demand that annotations be equal.
+    This is Numba's `overload`, without its demand that annotations be equal. Callers call it: to
+    copy it into them (``inline="always"``) took a sixth more time to compile.
     """
-    made: Any = overload(function, jit_options=INTERNAL, strict=False, inline="always")
+    made: Any = overload(function, jit_options=INTERNAL, strict=False)
     return made  # type: ignore[no-any-return]
 
 
