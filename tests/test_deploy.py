@@ -24,7 +24,7 @@ from prometheus_client import generate_latest
 
 from domkl.cli.main import main, parser
 from domkl.mesh.config.folder import init_mesh, read_mesh
-from domkl.mesh.node.telemetry import registry_of
+from domkl.mesh.node.metrics import registry_of
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"

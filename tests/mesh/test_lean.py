@@ -11,6 +11,7 @@ from mesh_node import sample, solo_folder
 pytestmark = pytest.mark.slow
 
 FORBIDDEN = {"matplotlib", "scipy", "tqdm", "jinja2", "joblib", "pandas", "sklearn", "river"}
+FORBIDDEN |= {"prometheus_client"}  # before somebody asks for metrics
 #: what Numba tries to import, and is told that it is not there; a name is listed all the same. An
 #: import of SciPy that succeeds lists scipy.version and many more.
 TRIED = {"scipy", "scipy.linalg", "scipy.linalg.cython_blas"}

@@ -118,7 +118,6 @@ def _check(args: argparse.Namespace) -> None:
 
 def _options(args: argparse.Namespace) -> "Options":
     from domkl.mesh.node.serve import Options
-    from domkl.mesh.node.sources import parse_rows
     from domkl.mesh.transports.base import Address
 
     return Options(
@@ -127,7 +126,7 @@ def _options(args: argparse.Namespace) -> "Options":
         lines=args.stdin,
         csv=args.csv,
         rate=args.rate or 0.0,
-        rows=None if args.rows is None else parse_rows(args.rows),
+        rows=None if args.rows is None else _rows(args.rows),
         missing=args.missing,
         form=form_of(args),
         topic=None if args.topic is None else _topic(args.mqtt, args.topic),
@@ -137,12 +136,18 @@ def _options(args: argparse.Namespace) -> "Options":
     )
 
 
+def _rows(text: str) -> slice:
+    from domkl.mesh.node.sources import parse_rows
+
+    return parse_rows(text)
+
+
 def form_of(args: argparse.Namespace) -> "Form | None":
     """Where a file has its times and nodes, by the options --time and --nodes."""
-    from domkl.data.nodes import Form
-
     if args.time is None:
         return None
+    from domkl.data.nodes import Form
+
     return Form(time=tuple(word.strip() for word in args.time.split(",")), nodes=args.nodes)
 
 

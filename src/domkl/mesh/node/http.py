@@ -20,7 +20,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -44,7 +43,7 @@ from domkl.mesh.node.intake import (
     loaded,
 )
 from domkl.mesh.node.node import Node, TooFewError
-from domkl.mesh.node.telemetry import registry_of, state_of
+from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.node.wal import DiskFullError
 from domkl.mesh.node.watch import watch_routes
@@ -257,8 +256,6 @@ def _learning(node: Node) -> Iterator[Route]:
 
 
 def _watching(node: Node) -> Iterator[Route]:
-    registry = registry_of(node)
-
     async def state(request: Request) -> Response:
         """Measures, the agreed model, neighbors; with digest, a checksum of the learned state."""
         said = request.query_params.get("digest", NO[0])
@@ -273,7 +270,9 @@ def _watching(node: Node) -> Iterator[Route]:
 
     async def metrics(request: Request) -> Response:
         """For Prometheus."""
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        from domkl.mesh.node.metrics import KIND, text_of
+
+        return Response(text_of(node), media_type=KIND)
 
     yield Route("/state", state)
     yield Route("/healthz", healthz)

@@ -8,17 +8,20 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from domkl.data.nodes import Form
 from domkl.errors import MeshError
 from domkl.mesh.node.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.publish import Outlet, Publisher
-from domkl.mesh.node.sources import Replay, from_lines, until_learned
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
+
+if TYPE_CHECKING:
+    from domkl.data.nodes import Form
+    from domkl.mesh.node.sources import Replay
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Options:
     rate: float = 0.0
     rows: slice | None = None
     missing: str = "error"
-    form: Form | None = None
+    form: "Form | None" = None
     topic: Callable[[Node], Awaitable[None]] | None = None
     outlets: tuple[Callable[[Node], Outlet], ...] = ()
     until_end: bool = False
@@ -96,6 +99,8 @@ def _server(folder: NodeFolder, options: Options) -> HttpServer:
 async def _run(node: Node, server: HttpServer, options: Options) -> None:
     replay = None
     if options.csv is not None:
+        from domkl.mesh.node.sources import Replay
+
         rows, name = options.rows or slice(None), node.folder.name
         replay = Replay(options.csv, node.format, rows, options.missing, options.form, name)
     rules = rules_for(server.address, node.folder.path / TOKEN, options.with_token)
@@ -124,11 +129,13 @@ async def _run(node: Node, server: HttpServer, options: Options) -> None:
 
 
 async def _feed(
-    node: Node, options: Options, replay: Replay | None, publishers: Sequence[Publisher]
+    node: Node, options: Options, replay: "Replay | None", publishers: Sequence[Publisher]
 ) -> None:
     if replay is not None:
         await replay.run(node, options.rate)
     elif options.lines:
+        from domkl.mesh.node.sources import from_lines
+
         await from_lines(node, sys.stdin.fileno())
     elif options.topic is not None:
         await options.topic(node)
@@ -136,6 +143,8 @@ async def _feed(
         return
     event("end of input")
     if options.until_end:
+        from domkl.mesh.node.sources import until_learned
+
         await until_learned(node)
         await asyncio.gather(*(each.drain(is_patient=True) for each in publishers))
         node.stop()

@@ -14,9 +14,9 @@ from prometheus_client import generate_latest
 from domkl.errors import ParameterError
 from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node import mqtt
+from domkl.mesh.node.metrics import registry_of
 from domkl.mesh.node.mqtt import Broker, Connection, Topic, check_topic, from_topic, sensors_of
 from domkl.mesh.node.publish import Publisher
-from domkl.mesh.node.telemetry import registry_of
 
 
 def test_addresses():

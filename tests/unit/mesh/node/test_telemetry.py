@@ -9,7 +9,8 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.node.telemetry import registry_of, state_of
+from domkl.mesh.node.metrics import registry_of
+from domkl.mesh.node.telemetry import state_of
 
 PAGE = Path(__file__).parents[4] / "docs/reference/node.md"
 
