@@ -53,6 +53,8 @@ THIRD_PARTY = {
         "paho",
     },
 }
+#: annotationlib since Python 3.14
+STANDARD = sys.stdlib_module_names | {"annotationlib"}
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 
 
@@ -85,7 +87,7 @@ def test_imports_go_down(path):
             assert lower, f"{here} imports {module}"
             if here == "algorithms" and LEVEL[there] == 1:
                 assert there == "core", f"algorithms see {module}"
-        elif parts[0] not in sys.stdlib_module_names and parts[0] != "domkl":
+        elif parts[0] not in STANDARD and parts[0] != "domkl":
             allowed = THIRD_PARTY.get(here, {"numpy", "scipy"})
             assert parts[0] in allowed, f"{here} imports {module}"
             assert is_top or here in ("estimators", "experiments", "cli"), (
