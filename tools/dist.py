@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
-EXTRAS = "mesh,sklearn"
+EXTRAS = "mesh,reports,sklearn"
 #: what `test` runs; left out are the tests of these tools, and those that start processes, drive a
 #: browser or take long to compile
 TESTS = ("tests/unit", "tests/contracts", "--ignore=tests/unit/tools", "-m", "not slow")
