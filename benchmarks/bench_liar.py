@@ -1,16 +1,20 @@
 """What one liar among six learners costs the honest ones, in virtual time.
 
-    DOMKL_DATA=folder python benchmarks/bench_liar.py [--rounds N] [--sets NAME ...]
+    DOMKL_DATA=folder python benchmarks/bench_liar.py [--rounds N] [--sets NAME ...] [--until N]
 
 Six learners on a ring with two chords, in lockstep, samples dealt in turn. The liar follows the
 protocol and changes its offers from a tenth of the stream on. Printed are the squared errors of the
 honest learners relative to the same run without a liar and without a guard, over the last fifth and
 over the whole run; how often honest learners distrusted the liar, and each other. "Nobody" is the
-run with guards and without a liar, and "alone" that of the learners without neighbors.
+run with guards and without a liar, and "alone" that of the learners without neighbors. With
+``--until N`` the liar is honest again from that round on. What guards cost under faults is printed
+by ``soak.py --harsh --guard``.
 """
 
 import argparse
 from functools import cache
+
+import numpy as np
 
 import domkl
 from domkl.algorithms.registry import find
@@ -44,13 +48,13 @@ def model_of(algorithm, n_inputs):
     return Model(made, features, ranges, Range("y", 0, 1))
 
 
-def run(algorithm, name, n_rounds, lie=None, edges=EDGES, is_guarded=True):
+def run(algorithm, name, n_rounds, lie=None, edges=EDGES, is_guarded=True, until=np.inf):
     """Return the errors (T, K), and how often the liar and honest learners were distrusted."""
     x, y = streams(name, n_rounds)
     given = {"period": PERIOD, "is_guarded": is_guarded}
     network = VirtualNetwork(model_of(algorithm, x.shape[2]), neighbors(edges), x, y, **given)
     if lie is not None:
-        network.liars[LIAR] = Liar(lie, since=len(y) // 10)
+        network.liars[LIAR] = Liar(lie, len(y) // 10, until)
     network.run(1 + len(y) * PERIOD + 60)
     told = [(name, each.peer) for _, name, each in network.alarms if each.kind == "distrusted"]
     by_honest = [peer for name, peer in told if name != LIAR]
@@ -73,6 +77,7 @@ def main():
     parser.add_argument("--sets", nargs="+", default=["traffic", "air-quality"])
     parser.add_argument("--algorithms", nargs="+", default=["domkl", "domkrls"])
     parser.add_argument("--lies", nargs="+", default=list(LIES))
+    parser.add_argument("--until", type=float, default=np.inf, help="round from which it is honest")
     parser.add_argument("--unguarded", action="store_true", help="without guards")
     args = parser.parse_args()
     for name in args.sets:
@@ -82,8 +87,9 @@ def main():
             print(f"{name}, {algorithm}: last fifth, whole run, distrusted: liar, honest")
             show("alone", run(*given, edges=(), is_guarded=False)[0], base)
             show("nobody", *_turned(run(*given), base))
+            options = {"is_guarded": not args.unguarded, "until": args.until}
             for lie in args.lies:
-                show(lie, *_turned(run(*given, lie, is_guarded=not args.unguarded), base))
+                show(lie, *_turned(run(*given, lie, **options), base))
 
 
 def _turned(found, base):

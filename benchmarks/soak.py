@@ -9,7 +9,8 @@ guarantee is broken, the seed is named and the exit code is 1. To repeat a seed:
 
     python -c "from domkl.mesh.testing import *; print(play(draw(SEED)))"
 
-With ``--harsh`` schedules are of the harsher kind, `draw_harsh`.
+With ``--harsh`` schedules are of the harsher kind, `draw_harsh`. With ``--guard`` learners have
+guards, as in a mesh; an edge that a guard has closed is then told as one that is not open again.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import os
 import sys
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -57,16 +59,17 @@ def error_without_faults(schedule: Schedule, graph: Graph | None = None) -> floa
     return float(np.mean((run.predictions - y)[last:] ** 2))
 
 
-def harsh_result(seed: int, algorithm: str | None = None) -> Result:
-    return _result(draw_harsh(seed, algorithm))
+def harsh_result(seed: int, algorithm: str | None = None, *, is_guarded: bool = False) -> Result:
+    return _result(draw_harsh(seed, algorithm), is_guarded)
 
 
-def result(seed: int) -> Result:
-    return _result(draw(seed))
+def result(seed: int, *, is_guarded: bool = False) -> Result:
+    return _result(draw(seed), is_guarded)
 
 
-def _result(schedule: Schedule) -> Result:
-    outcome, baseline = play(schedule), error_without_faults(schedule)
+def _result(schedule: Schedule, is_guarded: bool) -> Result:
+    outcome = play(schedule, is_guarded=is_guarded)
+    baseline = error_without_faults(schedule)
     alone = error_without_faults(schedule, Graph.empty(schedule.n_learners))
     later = np.nan  # the usual kind ends before its learners have met again
     if schedule.is_harsh:
@@ -129,10 +132,12 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--harsh", action="store_true", help="schedules of the harsher kind")
+    parser.add_argument("--guard", action="store_true", help="learners with guards, as in a mesh")
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.schedules)
     with ProcessPoolExecutor(args.workers) as pool:
-        todo = pool.map(harsh_result if args.harsh else result, seeds, chunksize=5)
+        one = partial(harsh_result if args.harsh else result, is_guarded=args.guard)
+        todo = pool.map(one, seeds, chunksize=5)
         results = list(tqdm(todo, total=len(seeds), unit="schedule", file=sys.stderr))
     show(results)
     failed = failures(results, args.harsh)

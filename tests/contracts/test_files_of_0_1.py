@@ -288,7 +288,7 @@ def test_a_mesh_file_says_the_same(name, tmp_path):
     expected, path = said("mesh")[name], FOLDER / "mesh" / f"{name}.toml"
     config = read_config(path)
     found = {f.name: plain(getattr(config, f.name)) for f in fields(config)}
-    later = {"delay": 0, "forecast": None, "guard": False}  # that 0.1 did not have
+    later = {"delay": 0, "forecast": None, "guard": True}  # that 0.1 did not have
     assert found == expected["config"] | later
     near = {each: list(config.neighbors(each)) for each in config.names}
     assert near == expected["neighbors"]

@@ -226,7 +226,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
         how, "--mode", None, "whether rounds wait for neighbors", default=modes[0], choices=modes
     )
     option(how, "--transport", None, "how frames are moved", default="tls", choices=[*TRANSPORTS])
-    switch(how, "--guard", "ignore neighbors that seem to send false values; experimental")
+    switch(how, "--no-guard", "do not ignore neighbors that seem to send false values")
     option(how, "--router", "HOST:PORT", "router to use, for zenoh")
     option(how, "--hosts", "H,...", "one host, or one per learner", default="127.0.0.1")
     option(how, "--port", "P", "first port", default=21000)

@@ -166,7 +166,7 @@ def _table(args: argparse.Namespace) -> dict[str, Any]:
     )
     table: dict[str, Any] = {
         "name": args.name, "mode": args.mode, "transport": args.transport, "outside": args.outside,
-        "guard": args.guard, "target": _range("--target", args.target),
+        "guard": not args.no_guard, "target": _range("--target", args.target),
         "model": _model(args),
         "learners": [
             {"name": m.name, "address": str(m.address), "http": str(m.http)} for m in members

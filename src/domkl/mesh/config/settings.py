@@ -94,7 +94,7 @@ class MeshConfig:
     checkpoint_every: int = 100
     queue: int = 10_000
     forecast: Forecasting | None = None
-    guard: bool = False
+    guard: bool = True
 
     def __post_init__(self) -> None:
         if self.lags is not None and not self.inputs:

@@ -90,6 +90,7 @@ class Edge:
         self.peer_number = 0  # the neighbor's half; 0 while it is unknown
         self.is_open = False  # whether both ends know both numbers
         self.is_barred = False  # whether it is not to be opened, because of what was said on it
+        self.is_on_trial = False  # whether it was, and is open again, but not heeded yet
         self.measures = EdgeMeasures()  # what the operator sees of this edge
         self.last_heard: float | None = None  # when the neighbor's last valid frame came
         self.last_sent = -np.inf  # when our last frame was sent
@@ -193,7 +194,9 @@ class Edge:
         return pair
 
     def to_merge(self, own: Fields, summed: Sequence[str]) -> Offer | None:
-        """Return what the step under way merges from this neighbor; None before its first offer.
+        """Return what the step under way merges from this neighbor; None if nothing.
+
+        Nothing comes of a neighbor before its first offer, and while it is on trial.
 
         That is the neighbor's offer of this exchange if it has come. Otherwise it is the newest one
         heard, whose fields in ``own`` (those that are averaged, and those of which gaps are
@@ -204,7 +207,7 @@ class Edge:
         """
         if self.fresh is not None:
             return self.fresh.theirs
-        if self.newest is None:
+        if self.newest is None or self.is_on_trial:
             return None
         held = dict(own)
         if self.late is not None:
@@ -406,9 +409,15 @@ class Edges:
         edge.measures.n_barred += 1
         self._alarm("distrusted", edge.peer, text, is_repeated=True)
 
-    def unbar(self, edge: Edge) -> None:
-        """Let the edge be opened again; the next tick greets."""
+    def unbar(self, edge: Edge, is_on_trial: bool) -> None:
+        """Let the edge be opened again, on trial or not; the next tick greets."""
         edge.is_barred = edge.measures.is_barred = False
+        edge.is_on_trial = is_on_trial
+
+    def acquit(self, edge: Edge) -> None:
+        """Heed a neighbor again, in a new epoch: what was said on trial is taken back there."""
+        edge.is_on_trial = False
+        self.restart(edge)
 
     def _accept(self, edge: Edge, frame: Frame, now: float) -> None:
         """Act on a frame of the edge's epoch."""

@@ -22,8 +22,13 @@ repeated, after twice as many, up to a limit. So the mesh heals by itself when t
 or is honest again.
 
 Two learners that were apart are far from each other at first, and meet within some exchanges: the
-gap of an epoch's first exchange is allowed for, less in each further one. After every second pause
-it is not, so that a liar gets the benefit of it ever more rarely.
+gap of an epoch's first exchange is allowed for, less in each further one, and after faults a
+neighbor that was never distrusted may strain three times as much in its first exchanges.
+
+After a pause the neighbor's function is also tried on the learner's samples. After the second one
+it is *on trial*: exchanges are judged and not merged, and when eight of them have passed, a new
+epoch begins in which it is heeded. So a liar does no harm each time that it comes back. After the
+first, and after every third pause, there is no trial.
 
 What a lie has done to the learner before is undone, too. A learner whose own function errs far more
 than the one without neighbors is *astray*: it closes all edges, takes the other one's state over,
@@ -56,12 +61,14 @@ RATE = 0.01
 HONEST_PUSH = 0.5
 #: of the gap in an epoch's first exchange, how much is allowed for in each further one
 ARRIVAL = 0.6
-#: exchanges of an epoch in which this matters, and in which functions are compared, too
-N_ARRIVAL = 5
+#: strain that is allowed for in the first exchanges of an epoch, how many these are, and steps
+#: until the next such epoch: after a fault a neighbor is behind
+GRACE, N_GRACE, GRACE_EVERY = 3.0, 20, 200
 #: largest such gap, in units of the learner's own function
 MOST_APART = 3.0
-#: squared error of a learner that was apart, on our samples, in units of ours
-ARRIVING_ERROR = 1.0
+#: exchanges of a trial; and in ADMM the squared error on our samples, in units of ours, that is
+#: allowed there, and after a pause without a trial
+N_TRIAL, TRIAL_ERROR = 8, 1.0
 #: mean squared errors that a sample counts at most
 OUTLIER = 10.0
 #: share of the mean squared error that those of the last samples are held to be at least
@@ -100,16 +107,33 @@ class Record:
         self.n_pauses = 0  # how often it was distrusted
         self.resumes = 0  # step from which it is heeded again; 0 if it is
         self.apart = 0.0  # size of the gap in the first exchange of the epoch
+        self.is_graced = False  # whether more is allowed in the first exchanges of this epoch
+        self.last_grace = -math.inf  # step in which that began last
 
     def pause(self) -> int:
         """Return for how many steps to pause now."""
         self.n_pauses += 1
         return int(min(FIRST_PAUSE * 2 ** min(self.n_pauses - 1, 20), LONGEST_PAUSE))
 
+    def open(self, step: int) -> None:
+        """Begin an epoch; a neighbor that was never distrusted may have come through faults."""
+        is_due = step - self.last_grace >= GRACE_EVERY
+        self.is_graced = self.n_pauses == 0 and is_due
+        if self.is_graced:
+            self.last_grace = step
+
     @property
     def may_be_apart(self) -> bool:
-        """Whether the neighbor may come from afar: not after every second pause."""
-        return self.n_pauses == 0 or self.n_pauses % 2 == 1
+        """Whether the neighbor may come from afar: not after every second pause of three."""
+        return self.n_pauses % 3 != 2
+
+    @property
+    def needs_trial(self) -> bool:
+        """Whether it is tried before it is heeded again: not after the first and every third pause.
+
+        Else two honest learners, each on trial at the other, might never meet again.
+        """
+        return self.n_pauses > 1 and self.n_pauses % 3 != 0
 
 
 class Window:
@@ -179,18 +203,22 @@ class Guard:
         if self._n < WINDOW:
             return ""
         record = self._records.setdefault(edge.peer, Record())
+        if edge.n_done == 1:
+            record.open(step)
         strain, text = max(self._strains(record, edge, pair), default=(0.0, ""))
+        if record.is_graced and edge.n_done <= N_GRACE:
+            strain /= GRACE
         if not record.strain.add(strain):
             return ""
         record.resumes = step + record.pause()
         return f"{edge.peer} is ignored for {record.resumes - step} steps: {text}"
 
-    def forgiven(self, step: int) -> list[str]:
-        """Return the neighbors that are heeded again from this step on."""
-        found = [peer for peer, each in self._records.items() if 0 < each.resumes <= step]
-        for peer in found:
-            self._records[peer].resumes = 0
-        return found
+    def forgiven(self, step: int) -> dict[str, bool]:
+        """Return the neighbors whose pause ends with this step, and whether they are on trial."""
+        found = {peer: each for peer, each in self._records.items() if 0 < each.resumes <= step}
+        for each in found.values():
+            each.resumes = 0
+        return {peer: each.needs_trial for peer, each in found.items()}
 
     @property
     def _limit(self) -> float:
@@ -198,11 +226,12 @@ class Guard:
 
     def _strains(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
         own, theirs = pair.own.fields, pair.theirs.fields
-        found = [self._gap_strain(record, edge, pair)] if self._by_gaps else []
         if not self._by_gaps:
-            found += self._error_strain(theirs, self._algorithm.honest_error)
-        elif edge.n_done <= N_ARRIVAL and not self._is_newcomer(record, pair):
-            found += self._error_strain(theirs, ARRIVING_ERROR)
+            found = self._error_strain(theirs, self._algorithm.honest_error)
+        else:
+            found = [self._gap_strain(record, edge, pair)]  # on trial nothing adds up
+            if edge.n_done <= N_TRIAL and record.n_pauses:
+                found += self._error_strain(theirs, TRIAL_ERROR)
         if "loss" in own and own["loss"].shape[1] > 1:
             found.append(_loss_strain(own, theirs))
         return found
@@ -225,12 +254,6 @@ class Guard:
             for each in (self._learner, self._twin)
         ]
         return max(sizes)
-
-    def _is_newcomer(self, record: Record, pair: Pair) -> bool:
-        """Whether a neighbor that was never distrusted seems to know little as yet."""
-        fields = self._learner.gap_fields
-        theirs, own = ({f: each.fields[f] for f in fields} for each in (pair.theirs, pair.own))
-        return record.n_pauses == 0 and _size(theirs) < _size(own) / 2
 
     def _error_strain(self, theirs: Mapping[str, Array], honest: float) -> list[tuple[float, str]]:
         there = self._algorithm.estimates(self._twin.state, theirs)

@@ -38,7 +38,7 @@ from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
 from domkl.mesh.protocol.forecasts import Forecast, Forecasts, from_bits
-from domkl.mesh.protocol.guard import Guard
+from domkl.mesh.protocol.guard import N_TRIAL, Guard
 from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer, longest_frame
@@ -211,6 +211,10 @@ class Protocol:
         if doubt:
             self.edges.bar(edge, doubt)
             return
+        if edge.is_on_trial:
+            if edge.n_done >= N_TRIAL:
+                self.edges.acquit(edge)
+            return
         self._haste = max(self._haste, pair.theirs.haste - 1)
         self.put_in_force(edge, True)
         if self._message is not None and edge.own_step == self._step:
@@ -364,9 +368,9 @@ class Protocol:
         if self.guard is None or np.isnan(y):
             return
         self.guard.see(z, y, y_hat, alone)
-        for peer in self.guard.forgiven(self._step):
+        for peer, is_on_trial in self.guard.forgiven(self._step).items():
             if peer in self.edges.by_peer:
-                self.edges.unbar(self.edges.by_peer[peer])
+                self.edges.unbar(self.edges.by_peer[peer], is_on_trial)
 
     def _start_over(self) -> None:
         """Take over the state of the learner without neighbors, in new epochs of all edges."""

@@ -219,7 +219,9 @@ def model(schedule: Schedule) -> Model:
     return Model(algorithm, features, inputs, Range("y", 0, 1))
 
 
-def play(schedule: Schedule, protocol: type[Protocol] = Protocol) -> Outcome:
+def play(
+    schedule: Schedule, protocol: type[Protocol] = Protocol, *, is_guarded: bool = False
+) -> Outcome:
     """Run a schedule to its end, let the network come to rest, and return the outcome."""
     x, y = stream(schedule)
     network = VirtualNetwork(
@@ -233,6 +235,7 @@ def play(schedule: Schedule, protocol: type[Protocol] = Protocol) -> Outcome:
         conditions=schedule.conditions,
         generator=rng.generator(schedule.seed, "weather"),
         protocol=protocol,
+        is_guarded=is_guarded,
     )
     for fault in schedule.faults:
         network.at(fault.begin, lambda fault=fault: _begin(network, fault))  # type: ignore[misc]

@@ -21,6 +21,7 @@ from domkl.mesh.protocol.events import (
     Tick,
     Timing,
 )
+from domkl.mesh.protocol.guard import N_TRIAL, Record
 from domkl.mesh.protocol.learner import LocalLearner, Measures
 from domkl.mesh.protocol.wire import Frame, Kind, Offer, decode, encode
 
@@ -504,6 +505,40 @@ def test_replayed_and_future_rounds_are_refused(learned, round):
     assert hostile(learned, encode(frame)) == 1
     reason = "replayed" if round <= 2 else "future"
     assert learned.all["a"].measures.refused["b", reason] == 1
+
+
+def test_a_neighbor_on_trial_is_not_merged_and_then_heeded_in_a_new_epoch(learned):
+    a, edge = learned.all["a"], edge_of(learned, "a")
+    edges, brought = a.edges, {f: values.copy() for f, values in edge.contribution.items()}
+    edge.is_on_trial, epoch = True, edge.own_number
+    for _ in range(N_TRIAL - edge.n_done):
+        assert edge.own_number == epoch
+        learned.learn("a")
+        learned.learn("b", y=0.9)
+        learned.deliver()
+        for field, values in edge.contribution.items():
+            np.testing.assert_array_equal(values, brought[field])
+    assert not edge.is_on_trial
+    assert edge.own_number > epoch
+    learned.tick(1.0)
+    assert edge.is_open
+    assert edges.opened == [edge]
+
+
+def test_a_trial_follows_two_of_three_pauses_but_the_first():
+    record, found = Record(), []
+    for _ in range(7):
+        record.pause()
+        found.append(record.needs_trial)
+    assert found == [False, True, False, True, True, False, True]
+
+
+def test_on_trial_nothing_is_heard():
+    edge = opened()
+    edge.hear(1, offer_of(4.0))
+    assert edge.to_merge({"theta": np.array([[7.0]])}, []) is not None
+    edge.is_on_trial = True
+    assert edge.to_merge({"theta": np.array([[7.0]])}, []) is None
 
 
 def test_an_offer_that_was_asked_for_may_come_twice(learned):
