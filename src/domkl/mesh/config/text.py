@@ -41,7 +41,7 @@ def _head(config: MeshConfig) -> list[str]:
         f"router = {_value(router)}" if router else f'# router = "host:port"  # {_ROUTED} only',
         f"checkpoint_every = {config.checkpoint_every}  # samples between two checkpoints",
         f"queue = {config.queue}  # samples that may wait in a node to be learned",
-        f"{'# ' if config.guard else ''}guard = false  # do not ignore neighbors that seem to send false values",
+        f"{'# ' if config.guard else ''}guard = false  # believe every neighbor",
         "",
         "# neighbors; the network must be connected",
         "edges = [",
