@@ -107,22 +107,19 @@ def test_a_learner_that_forecasts_continues_from_its_checkpoint():
     assert whole.measures.mse_alone == pytest.approx(whole.measures.mse)
 
 
-def test_forecasts_with_notes_of_an_earlier_version_are_not_learned():
-    """Their labels are no samples; what comes after them is learned."""
-    model, all_moments = model_of(3), list(moments(values()[:, 0], 3))
-    before = Protocol("0", model, (), incarnation=1)
-    for moment in all_moments[:20]:
-        before.handle(moment, 0.0)
-    snapshot = before.snapshot()
-    names = [name for name in snapshot.arrays if name.endswith(".notes")]
-    assert names
-    older = {name: snapshot.arrays[name][:, :-2] for name in names}
-    snapshot = snapshot._replace(arrays=snapshot.arrays | older)
-    after = Protocol("0", model, (), incarnation=2, snapshot=snapshot)
-    n_before = before.learner.state.own_counts[0, 0]
-    for moment in all_moments[20:]:
-        after.handle(moment, 0.0)
-    assert after.learner.state.own_counts[0, 0] == n_before + len(all_moments) - 20 - 3
+def test_forecasts_with_other_notes_are_refused():
+    """A node then goes on from an older checkpoint, or from its log, and loses no sample."""
+    model, protocol = model_of(3), Protocol("0", model_of(3), (), incarnation=1)
+    for moment in list(moments(values()[:, 0], 3))[:20]:
+        protocol.handle(moment, 0.0)
+    snapshot = protocol.snapshot()
+    other = {
+        name: array[:, :-2] for name, array in snapshot.arrays.items() if name.endswith(".notes")
+    }
+    assert other
+    snapshot = snapshot._replace(arrays=snapshot.arrays | other)
+    with pytest.raises(domkl.DataError, match="notes of each forecast"):
+        Protocol("0", model, (), incarnation=2, snapshot=snapshot)
 
 
 def test_a_label_that_never_comes_is_not_scored():

@@ -98,10 +98,7 @@ class Forecasts:
         return first | {f"{prefix}.{field}": np.concatenate(each) for field, each in columns}
 
     def restore(self, prefix: str, arrays: Mapping[str, Array]) -> None:
-        """Go on with what `saved` returned.
-
-        What an earlier version noted of its forecasts in another form is not learned.
-        """
+        """Go on with what `saved` returned."""
         self._waiting.clear()
         first = arrays.get(f"{prefix}.first")
         self._first = None if first is None else int(first[0])
@@ -112,7 +109,10 @@ class Forecasts:
             raise DataError(f"{prefix} must hold whole forecasts")
         made = self.learner.look(np.zeros(self.learner.model.features.n_inputs))[1]
         if stored[-1].shape[1:] != made.notes.shape[1:]:
-            return
+            raise DataError(
+                f"{prefix} must have {made.notes.shape[1]} notes of each forecast,"
+                f" got {stored[-1].shape[1]}"
+            )
         self._waiting.extend(
             Forecast(*(each[[i]] for each in stored))  # type: ignore[arg-type]
             for i in range(len(stored[0]))

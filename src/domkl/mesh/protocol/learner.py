@@ -77,17 +77,12 @@ class LocalLearner:
         return arrays
 
     def _restore_waiting(self, prefix: str, arrays: Mapping[str, Array]) -> None:
-        """Take the samples that wait from a checkpoint; one without any has none.
-
-        What an earlier version noted of its predictions in another form is not learned.
-        """
+        """Take the samples that wait from a checkpoint; one without any has none."""
         self._waiting.clear()
         stored = [arrays[name] for f in Pair._fields if (name := f"{prefix}.{f}") in arrays]
         if not stored:
             return
         like = self._pair(*self.look(np.zeros(self.model.features.n_inputs)), np.zeros(1))
-        if len(stored) == len(like) and stored[-1].shape[1:] != like.notes.shape[1:]:
-            return
         n = len(stored[0])
         are_sound = len(stored) == len(like) and 0 < n <= self.model.delay
         if not are_sound or any(
