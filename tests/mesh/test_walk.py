@@ -41,10 +41,10 @@ def is_quiet(source, target):
     return sent == target.transport.traffic()[source.folder.name].received and not target._events
 
 
-def traced(folder):
+def traced(folder, guard=False):
     """North gets a sample over HTTP; south, who has learned one, merges what north sends."""
     names, walk = ("north", "south"), Walk()
-    init_mesh(folder, replace(mesh_config(names, (names,)), guard=False))
+    init_mesh(folder, replace(mesh_config(names, (names,)), guard=guard))
 
     async def story():
         hub = MemoryHub()
@@ -89,3 +89,7 @@ def test_the_walk_is_the_documented_one(walk):
 def test_the_walk_is_short_and_never_goes_back(walk):
     assert walk.returns == set()
     assert len(walk.files) <= MAX_FILES, sorted(walk.files)
+
+
+def test_a_guard_is_one_file_more(walk, tmp_path):
+    assert traced(tmp_path / "mesh", guard=True).files - walk.files == {"mesh/protocol/guard.py"}
