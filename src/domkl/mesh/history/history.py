@@ -80,9 +80,10 @@ class History:
         self.levels[0].ring.write(record)
         self.first_time = min(self.first_time, second)
         for k, level in enumerate(self.levels):
-            before, self._under_way[k] = self._under_way[k], second // level.step
-            if k and before is not None and before != self._under_way[k]:
+            before, now = self._under_way[k], second // level.step
+            if k and before is not None and before != now:
                 self._sum_up(k, before)
+            self._under_way[k] = now  # last: another thread reads sums up to here
 
     def rows(self, since: float, step: float, now: float, unwritten: Records) -> Rows:
         """The records since a time, summed to steps of at least this length.
@@ -91,7 +92,7 @@ class History:
         longer than asked for where shorter ones are not kept so long, or where there would be more
         than 2000.
         """
-        since = max(since, min(self.first_time, now))
+        since = max(since, min(self.first_time, _first(unwritten, now)))
         step = max(step, (now - since) / MOST)
         k = self._level_for(since, step, now)
         unit = self.levels[k].step
@@ -128,7 +129,7 @@ class History:
         starts, parts = [], []
         for j in range(k, -1, -1):
             step, under_way = self.levels[j].step, self._under_way[j]
-            end = math.floor(now / step) if under_way is None else under_way
+            end = _first(unwritten, now) // step if under_way is None else under_way
             if j == 0:  # what is not written yet is newer than what is
                 unwritten = unwritten[unwritten["index"] >= since]
                 end = int(unwritten["index"][0]) if len(unwritten) else math.floor(now) + 1
@@ -164,3 +165,8 @@ class History:
                 for index in (newest - 1, newest):
                     with contextlib.suppress(OSError):  # a full disk costs history only
                         self._sum_up(k + 1, index)
+
+
+def _first(unwritten: Records, now: float) -> int:
+    """The first second that may not be on disk yet."""
+    return int(unwritten["index"][0]) if len(unwritten) else math.floor(now)

@@ -45,7 +45,8 @@ class Hub:
         self._watchers: list[dict[str, dict[str, Any]]] = []
         self._is_over = threading.Event()
         self._heard_all = asyncio.Event()
-        self._first = set(config.names)
+        self._unheard = set(config.names)
+        self._silent: set[str] = set()
         self._kernels: list[str] | None = None
         self._horizons: list[int] = [1]
 
@@ -66,8 +67,8 @@ class Hub:
         self._is_over.set()
 
     def is_down(self, name: str) -> bool:
-        """Whether a learner was heard, and is silent now: it is no use to ask it anything."""
-        return name not in self._first and not self._now[name].get("is_ready")
+        """Whether a learner's stream could not be had, or ended: it is no use to ask it anything."""
+        return name in self._silent
 
     def hello(self) -> dict[str, Any]:
         """What a page must know first."""
@@ -92,19 +93,21 @@ class Hub:
 
     def _took(self, name: str, line: dict[str, Any] | None) -> None:
         """Take in a line of a node; None if it is down."""
-        self._first.discard(name)
-        if not self._first:
-            self._heard_all.set()
         if line is not None and "hello" in line:
             self._greeted(line["hello"])
             return
+        self._unheard.discard(name)
+        if not self._unheard:
+            self._heard_all.set()
         if line is None:
+            self._silent.add(name)
             if self._now[name].get("is_ready") or "since" not in self._now[name]:
                 self._now[name] = {
                     "is_ready": False, "since": time.time(), "verdict": verdict_of(None)._asdict(),
                 }  # fmt: skip
             update = self._now[name]
         else:
+            self._silent.discard(name)
             update = line
             self._now[name] = {key: value for key, value in line.items() if key not in NEW}
         for pending in self._watchers:

@@ -64,6 +64,33 @@ def test_windows_take_in_what_is_not_written_yet(history):
     assert history.total(3600, START + 10**6, none(history))["by"][0]["n"] == 0
 
 
+@pytest.mark.parametrize("step", (1, 5, 10, 60))
+def test_what_is_not_written_yet_counts_from_the_first_second_on(history, step):
+    boundary = START // 60 * 60 + 60  # here a step of every length begins
+    unwritten = np.stack([second(history, boundary + k) for k in (-1, 0)])
+    rows = history.rows(0.0, step, boundary + 0.5, unwritten)
+    assert int(rows.records["by"]["n"].sum()) == 2
+
+
+def test_a_step_is_read_from_its_seconds_until_its_sum_is_written(history, monkeypatch):
+    boundary = START // 60 * 60 + 60
+    for index in range(START, boundary):
+        history.write(second(history, index))
+    summed = history._sum_up
+
+    def read_before(k, index):
+        """Sum up, as a reader in another thread would find it just before."""
+        rows = history.rows(0.0, 60, boundary + 0.5, np.stack([second(history, boundary)]))
+        counts.append(int(rows.records["by"]["n"].sum()))
+        summed(k, index)
+
+    counts = []
+    monkeypatch.setattr(history, "_sum_up", read_before)
+    history.write(second(history, boundary))
+    assert counts
+    assert set(counts) == {boundary - START + 1}
+
+
 def test_a_kill_leaves_nothing_to_be_summed(tmp_path):
     """However far it came, after a restart all sums are complete."""
     for n in (1, 9, 10, 11, 299, 310):

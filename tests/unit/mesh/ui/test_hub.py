@@ -60,6 +60,17 @@ def test_those_who_watch_get_the_state_and_then_the_news(config, tmp_path, monke
     asyncio.run(story())
 
 
+def test_a_node_is_asked_until_its_stream_ends(config, tmp_path):
+    hub = Hub(config, tmp_path)
+    assert not hub.is_down("a")  # not heard yet
+    hub._took("a", {"hello": {"horizons": [1]}})
+    assert not hub.is_down("a")
+    hub._took("a", None)
+    assert hub.is_down("a")
+    hub._took("a", {"is_ready": False})  # it replays its journal, and answers
+    assert not hub.is_down("a")
+
+
 @pytest.mark.parametrize(
     "line",
     [
