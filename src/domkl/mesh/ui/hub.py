@@ -67,7 +67,7 @@ class Hub:
         self._is_over.set()
 
     def is_down(self, name: str) -> bool:
-        """Whether a learner's stream could not be had, or ended: it is no use to ask it anything."""
+        """Whether a learner's stream ended, or was not to be had: asking it is of no use."""
         return name in self._silent
 
     def hello(self) -> dict[str, Any]:

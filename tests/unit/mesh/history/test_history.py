@@ -64,7 +64,7 @@ def test_windows_take_in_what_is_not_written_yet(history):
     assert history.total(3600, START + 10**6, none(history))["by"][0]["n"] == 0
 
 
-@pytest.mark.parametrize("step", (1, 5, 10, 60))
+@pytest.mark.parametrize("step", [1, 5, 10, 60])
 def test_what_is_not_written_yet_counts_from_the_first_second_on(history, step):
     boundary = START // 60 * 60 + 60  # here a step of every length begins
     unwritten = np.stack([second(history, boundary + k) for k in (-1, 0)])
