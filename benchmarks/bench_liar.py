@@ -5,8 +5,9 @@
 Six learners on a ring with two chords, in lockstep, samples dealt in turn. The liar follows the
 protocol and changes its offers from a tenth of the stream on. Printed are the squared errors of the
 honest learners relative to the same run without a liar and without a guard, over the last fifth and
-over the whole run; how often honest learners distrusted the liar, and each other. "Nobody" is the
-run with guards and without a liar, and "alone" that of the learners without neighbors. With
+over the whole run; the latter relative to the learners without neighbors; how often honest learners
+distrusted the liar, and each other. "Nobody" is the run with guards and without a liar, and "alone"
+that of the learners without neighbors. With
 ``--until N`` the liar is honest again from that round on. What guards cost under faults is printed
 by ``soak.py --harsh --guard``.
 """
@@ -62,11 +63,17 @@ def run(algorithm, name, n_rounds, lie=None, edges=EDGES, is_guarded=True, until
     return network.predictions() - y, (n_liar, len(by_honest) - n_liar)
 
 
-def show(label, errors, base, counts=("", "")):
-    found, least = errors[:, HONEST] ** 2, base[:, HONEST] ** 2
+def show(label, errors, base, alone, counts=("", "")):
+    found, least, twins = (each[:, HONEST] ** 2 for each in (errors, base, alone))
     last = len(found) - len(found) // 5
-    part, whole = found[last:].mean() / least[last:].mean(), found.mean() / least.mean()
-    print(f"  {label:8} {part:10.3f} {whole:10.3f} {counts[0]:>6} {counts[1]:>6}", flush=True)
+    ratios = (
+        found[last:].mean() / least[last:].mean(),
+        found.mean() / least.mean(),
+        found[last:].mean() / twins[last:].mean(),
+        found.mean() / twins.mean(),
+    )
+    text = " ".join(f"{each:10.3f}" for each in ratios)
+    print(f"  {label:8} {text} {counts[0]:>6} {counts[1]:>6}", flush=True)
 
 
 def main():
@@ -84,17 +91,18 @@ def main():
         for algorithm in args.algorithms:
             given = algorithm, name, args.rounds
             base, _ = run(*given, is_guarded=False)
-            print(f"{name}, {algorithm}: last fifth, whole run, distrusted: liar, honest")
-            show("alone", run(*given, edges=(), is_guarded=False)[0], base)
-            show("nobody", *_turned(run(*given), base))
+            print(
+                f"{name}, {algorithm}: last fifth and whole run over honest, both over alone,"
+                " distrusted: liar, honest"
+            )
+            alone, _ = run(*given, edges=(), is_guarded=False)
+            show("alone", alone, base, alone)
+            errors, counts = run(*given)
+            show("nobody", errors, base, alone, counts)
             options = {"is_guarded": not args.unguarded, "until": args.until}
             for lie in args.lies:
-                show(lie, *_turned(run(*given, lie, **options), base))
-
-
-def _turned(found, base):
-    errors, counts = found
-    return errors, base, counts
+                errors, counts = run(*given, lie, **options)
+                show(lie, errors, base, alone, counts)
 
 
 if __name__ == "__main__":

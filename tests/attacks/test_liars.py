@@ -28,13 +28,16 @@ def stream():
     return x, 0.5 + 0.3 * np.sin(5 * x[..., 0]) * x[..., 1] + noise
 
 
-@cache
-def network(name, lie=None, is_guarded=True, until=np.inf):
+def model(name):
     bank = domkl.gaussian_bank([0.1, 1.0, 10.0])
     features = domkl.RandomFeatures.draw(bank, 2, 10, seed=1)
     ranges = Range("a", 0, 1), Range("b", 0, 1)
-    model = Model(ALGORITHMS[name], features, ranges, Range("y", 0, 1))
-    made = VirtualNetwork(model, NEIGHBORS, *stream(), period=PERIOD, is_guarded=is_guarded)
+    return Model(ALGORITHMS[name], features, ranges, Range("y", 0, 1))
+
+
+@cache
+def network(name, lie=None, is_guarded=True, until=np.inf):
+    made = VirtualNetwork(model(name), NEIGHBORS, *stream(), period=PERIOD, is_guarded=is_guarded)
     if lie is not None:
         made.liars[LIAR] = Liar(lie, SINCE, until)
     made.run(1 + N_ROUNDS * PERIOD + 20)
@@ -70,7 +73,7 @@ def test_one_liar_does_little_harm(name, lie):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lie", ["flip", "noise", "single"])
+@pytest.mark.parametrize("lie", ["flip", "noise", "frozen", "single"])
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_the_liar_is_distrusted_and_nobody_else(name, lie):
     assert distrusted(network(name, lie)) == {("1", LIAR), ("3", LIAR)}
@@ -84,6 +87,17 @@ def test_without_a_liar_a_guard_changes_no_bit(name):
     guarded, base = network(name), network(name, is_guarded=False)
     np.testing.assert_array_equal(guarded.predictions(), base.predictions())
     assert distrusted(guarded) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_learner_without_labels_moves_with_its_neighbors(name):
+    """It says what it hears, and is not taken for one that always says the same."""
+    x, y = stream()
+    y[SINCE:, int(LIAR)] = np.nan
+    made = VirtualNetwork(model(name), NEIGHBORS, x, y, period=PERIOD, is_guarded=True)
+    made.run(1 + N_ROUNDS * PERIOD + 20)
+    assert distrusted(made) == set()
 
 
 @pytest.mark.slow

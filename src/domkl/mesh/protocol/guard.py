@@ -14,6 +14,8 @@ Each exchange gives a *strain*, where 1 is about the most that honest neighbors 
 - All others: the squared error of the neighbor's function on this learner's last samples, in units
   of what the learner without neighbors makes of them, or the learner itself, whichever is more.
 - Losses by kernel: how far they are from the learner's own, as a factor, whatever their level.
+- How little the neighbor moves: a learner that pulls its neighbors is pulled by them, with samples
+  of its own or without. One that says the same in every exchange, while we move, is not pulled.
 
 Strains above 1 add up by their logarithms, and those below 1 take from the sum. A neighbor is
 distrusted when the sum is beyond `PATIENCE`, or at once by a strain beyond `GROSS`. The edge is
@@ -25,10 +27,10 @@ Two learners that were apart are far from each other at first, and meet within s
 gap of an epoch's first exchange is allowed for, less in each further one, and after faults a
 neighbor that was never distrusted may strain three times as much in its first exchanges.
 
-After a pause the neighbor's function is also tried on the learner's samples. After the second one
-it is *on trial*: exchanges are judged and not merged, and when eight of them have passed, a new
-epoch begins in which it is heeded. So a liar does no harm each time that it comes back. After the
-first, and after every third pause, there is no trial.
+After a pause the neighbor's function is also tried on the learner's samples, and it is *on trial*:
+exchanges are judged and not merged, and when eight of them have passed, a new epoch begins in which
+it is heeded. So a liar does no harm each time that it comes back. After every third pause there is
+no trial.
 
 What a lie has done to the learner before is undone, too. A learner whose own function errs far more
 than the one without neighbors is *astray*: it closes all edges, takes the other one's state over,
@@ -40,13 +42,14 @@ All references are of the learner without neighbors (the *twin*), which no neigh
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from domkl.algorithms.base import Function, Prediction
 from domkl.mesh.protocol.edges import Edge, Pair
 from domkl.mesh.protocol.learner import LocalLearner
+from domkl.mesh.protocol.wire import Offer
 from domkl.typing import Array, Floats
 
 #: logarithms of strains that a neighbor may add up
@@ -77,6 +80,12 @@ LEAST_ERROR = 0.3
 HONEST_LOSS = 3.0
 #: share of the mean loss that is added to each before they are compared
 LEAST_LOSS = 0.05
+#: of how far we move, how far an honest neighbor moves at least; the strain that one who moves less
+#: comes to at most, unless it was distrusted before
+HONEST_MOVE, STUCK = 0.1, 1.5
+#: exchanges over which moves are measured, at least and at most; and what is a move at all, in
+#: units of our own values
+SHORT_MOVE, LONG_MOVE, LEAST_MOVE = 4, 16, 1e-6
 #: squared error of a learner that is astray, in units of the twin's
 ASTRAY = 2.0
 #: steps that a neighbor is not heeded, at first and at most
@@ -99,6 +108,33 @@ class Sum:
         return is_beyond
 
 
+class Motion:
+    """How far two learners have moved in the last exchanges of an epoch."""
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[int, Pair]] = []  # two earlier exchanges, by number
+
+    def share(self, edge: Edge, pair: Pair, fields: Sequence[str]) -> float | None:
+        """Take in an exchange; return their move in units of ours, None while that is unknown.
+
+        It is that of the field in which the neighbor moves most.
+        """
+        if edge.n_done == 1 or not self._marks:
+            self._marks = [(edge.n_done, pair)] * 2
+        number, then = self._marks[0]
+        if edge.n_done - self._marks[1][0] >= LONG_MOVE // 2:
+            self._marks = [self._marks[1], (edge.n_done, pair)]
+        if edge.n_done - number < SHORT_MOVE:
+            return None
+        shares = [
+            _distance(pair.theirs, then.theirs, field) / ours
+            for field in fields
+            if (ours := _distance(pair.own, then.own, field))
+            > LEAST_MOVE * _size({field: pair.own.fields[field]})
+        ]
+        return max(shares, default=None)
+
+
 class Record:
     """What is held against one neighbor."""
 
@@ -109,6 +145,7 @@ class Record:
         self.apart = 0.0  # size of the gap in the first exchange of the epoch
         self.is_graced = False  # whether more is allowed in the first exchanges of this epoch
         self.last_grace = -math.inf  # step in which that began last
+        self.motion = Motion()
 
     def pause(self) -> int:
         """Return for how many steps to pause now."""
@@ -133,7 +170,7 @@ class Record:
 
         Else two honest learners, each on trial at the other, might never meet again.
         """
-        return self.n_pauses > 1 and self.n_pauses % 3 != 0
+        return self.n_pauses % 3 != 0
 
 
 class Window:
@@ -234,6 +271,11 @@ class Guard:
                 found += self._error_strain(theirs, TRIAL_ERROR)
         if "loss" in own and own["loss"].shape[1] > 1:
             found.append(_loss_strain(own, theirs))
+        share = record.motion.share(edge, pair, self._learner.pulling)
+        if share is not None:
+            strain = HONEST_MOVE / max(share, TINY)
+            text = f"it moves {share:.2g} times as far as we do, whatever it hears"
+            found.append((strain if record.n_pauses else min(strain, STUCK), text))
         return found
 
     def _gap_strain(self, record: Record, edge: Edge, pair: Pair) -> tuple[float, str]:
@@ -276,6 +318,10 @@ class Guard:
 
 def _size(fields: Mapping[str, Array]) -> float:
     return math.sqrt(sum(float(np.sum(values * values)) for values in fields.values()))
+
+
+def _distance(now: Offer, then: Offer, field: str) -> float:
+    return _size({field: now.fields[field] - then.fields[field]})
 
 
 def _loss_strain(own: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, str]:
