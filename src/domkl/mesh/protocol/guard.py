@@ -19,9 +19,8 @@ Each exchange gives a *strain*, where 1 is about the most that honest neighbors 
 
 Strains above 1 add up by their logarithms, and those below 1 take from the sum. A neighbor is
 distrusted when the sum is beyond `PATIENCE`, or at once by a strain beyond `GROSS`. The edge is
-then closed, which takes back all that it has brought, and opened again some steps later; if that is
-repeated, after twice as many, up to a limit. So the mesh heals by itself when the neighbor is gone,
-or is honest again.
+then closed, which takes back all that it has brought, and opened again some steps later. So the
+mesh heals by itself when the neighbor is gone, or is honest again.
 
 Two learners that were apart are far from each other at first, and meet within some exchanges: the
 gap of an epoch's first exchange is allowed for, less in each further one, and after faults a
@@ -29,8 +28,9 @@ neighbor that was never distrusted may strain three times as much in its first e
 
 After a pause the neighbor's function is also tried on the learner's samples, and it is *on trial*:
 exchanges are judged and not merged, and when eight of them have passed, a new epoch begins in which
-it is heeded. So a liar does no harm each time that it comes back. After every third pause there is
-no trial.
+it is heeded. So a liar does no harm each time that it comes back. After the 10th pause, the 100th
+and so on there is no trial, for honest learners that have been apart for so long that each seems to
+push the other; then what the neighbor says must be right from the first exchange on.
 
 What a lie has done to the learner before is undone, too. A learner whose own function errs far more
 than the one without neighbors is *astray*: it closes all edges, takes the other one's state over,
@@ -88,8 +88,12 @@ HONEST_MOVE, STUCK = 0.1, 1.5
 SHORT_MOVE, LONG_MOVE, LEAST_MOVE = 4, 16, 1e-6
 #: squared error of a learner that is astray, in units of the twin's
 ASTRAY = 2.0
-#: steps that a neighbor is not heeded, at first and at most
-FIRST_PAUSE, LONGEST_PAUSE = 100, 800
+#: steps that a neighbor is not heeded
+PAUSE = 100
+#: numbers of the pauses after which there is no trial
+UNTRIED = frozenset(10**k for k in range(1, 10))
+#: strain of its words that is not tolerated then
+DOUBTED = 1.3
 TINY = 1e-300
 
 
@@ -147,10 +151,10 @@ class Record:
         self.last_grace = -math.inf  # step in which that began last
         self.motion = Motion()
 
-    def pause(self) -> int:
-        """Return for how many steps to pause now."""
+    def pause(self, step: int) -> None:
+        """Do not heed it for some steps."""
         self.n_pauses += 1
-        return int(min(FIRST_PAUSE * 2 ** min(self.n_pauses - 1, 20), LONGEST_PAUSE))
+        self.resumes = step + PAUSE
 
     def open(self, step: int) -> None:
         """Begin an epoch; a neighbor that was never distrusted may have come through faults."""
@@ -166,11 +170,11 @@ class Record:
 
     @property
     def needs_trial(self) -> bool:
-        """Whether it is tried before it is heeded again: not after the first and every third pause.
+        """Whether it is tried before it is heeded again: not after pause 10, 100, 1000 and so on.
 
         Else two honest learners, each on trial at the other, might never meet again.
         """
-        return self.n_pauses % 3 != 0
+        return self.n_pauses not in UNTRIED
 
 
 class Window:
@@ -242,13 +246,16 @@ class Guard:
         record = self._records.setdefault(edge.peer, Record())
         if edge.n_done == 1:
             record.open(step)
-        strain, text = max(self._strains(record, edge, pair), default=(0.0, ""))
+        words, pushes = self._of_words(record, edge, pair), self._of_pushes(record, edge, pair)
+        strain, text = max([*words, *pushes], default=(0.0, ""))
         if record.is_graced and edge.n_done <= N_GRACE:
             strain /= GRACE
-        if not record.strain.add(strain):
+        is_back = record.n_pauses > 0 and not record.needs_trial and edge.n_done <= N_TRIAL
+        is_doubted = is_back and max(words, default=(0.0, ""))[0] > DOUBTED
+        if not (record.strain.add(strain) or is_doubted):
             return ""
-        record.resumes = step + record.pause()
-        return f"{edge.peer} is ignored for {record.resumes - step} steps: {text}"
+        record.pause(step)
+        return f"{edge.peer} is ignored for {PAUSE} steps: {text}"
 
     def forgiven(self, step: int) -> dict[str, bool]:
         """Return the neighbors whose pause ends with this step, and whether they are on trial."""
@@ -261,14 +268,14 @@ class Guard:
     def _limit(self) -> float:
         return OUTLIER * self._error
 
-    def _strains(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
+    def _of_words(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
+        """Return the strains of what the neighbor says, with their reasons."""
         own, theirs = pair.own.fields, pair.theirs.fields
+        found = []
         if not self._by_gaps:
-            found = self._error_strain(theirs, self._algorithm.honest_error)
-        else:
-            found = [self._gap_strain(record, edge, pair)]  # on trial nothing adds up
-            if edge.n_done <= N_TRIAL and record.n_pauses:
-                found += self._error_strain(theirs, TRIAL_ERROR)
+            found += self._error_strain(theirs, self._algorithm.honest_error)
+        elif edge.n_done <= N_TRIAL and record.n_pauses:
+            found += self._error_strain(theirs, TRIAL_ERROR)
         if "loss" in own and own["loss"].shape[1] > 1:
             found.append(_loss_strain(own, theirs))
         share = record.motion.share(edge, pair, self._learner.pulling)
@@ -278,7 +285,10 @@ class Guard:
             found.append((strain if record.n_pauses else min(strain, STUCK), text))
         return found
 
-    def _gap_strain(self, record: Record, edge: Edge, pair: Pair) -> tuple[float, str]:
+    def _of_pushes(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
+        """Return the strain of what the edge has brought; on trial nothing adds up."""
+        if not self._by_gaps:
+            return []
         gaps = pair.gaps(self._learner.gap_fields)
         brought = {field: edge.contribution.get(field, 0.0) + gap for field, gap in gaps.items()}
         push = max(self._algorithm.push(np.sqrt(self._errors)) or 0.0, TINY)
@@ -288,7 +298,7 @@ class Guard:
         allowed = HONEST_PUSH * push + record.apart * ARRIVAL ** (edge.n_done - 1)
         total = _size(brought)
         text = f"it has pushed {total / push:.2g} times as hard as our samples do"
-        return total / allowed, text
+        return [(total / allowed, text)]
 
     def _size_of_function(self) -> float:
         sizes = [
