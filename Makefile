@@ -72,6 +72,7 @@ types: $(VENV)/dev.stamp
 soak: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/soak.py --schedules 9000
 	$(BIN)/python benchmarks/soak.py --schedules 1000 --harsh
+	$(BIN)/python benchmarks/soak.py --schedules 1000 --harsh --guard
 
 attack: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/attack.py

@@ -117,7 +117,8 @@ class Outcome:
     dual_sum: float  # sum of the duals over the network at rest, relative to the largest dual
     n_missing: int  # samples that were never learned
     is_sound: bool  # every state is finite and of a sensible size
-    is_whole: bool  # every edge is open again, with the same epoch at both ends
+    is_whole: bool  # every edge is open again, with the same epoch at both ends, or barred
+    n_barred: int = 0  # ends of edges that a guard holds closed
 
     def broken(self, error_without_faults: float) -> list[str]:
         """Name the guarantees that do not hold."""
@@ -296,6 +297,7 @@ def _outcome(
         and bool(np.isfinite(sizes).all())
         and max(sizes) < 1e3,
         is_whole=_is_whole(network),
+        n_barred=len(_barred(network)),
     )
 
 
@@ -306,6 +308,18 @@ def _is_whole(network: VirtualNetwork) -> bool:
         for edge in protocol.edges.opened
     }
     wanted = {(name, other) for name, each in network.machines.items() for other in each.neighbors}
+    barred = _barred(network)
+    wanted -= barred | {(b, a) for a, b in barred}
     return epochs.keys() == wanted and all(
         epochs[b, a] == epoch[::-1] for (a, b), epoch in epochs.items()
     )
+
+
+def _barred(network: VirtualNetwork) -> set[tuple[str, str]]:
+    """Return who does not heed whom."""
+    return {
+        (protocol.name, peer)
+        for protocol in network.protocols()
+        for peer, edge in protocol.edges.by_peer.items()
+        if edge.is_barred
+    }
