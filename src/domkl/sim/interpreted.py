@@ -20,6 +20,9 @@ from domkl.sim.inputs import Stream
 from domkl.sim.recorder import Records
 from domkl.typing import Floats
 
+#: learns a round, inputs (K, d) and labels (K,), and gives the states of all learners after it
+Step = Callable[[Floats, Floats], Any]
+
 
 def run_cell(
     cell: Cell,
@@ -27,8 +30,12 @@ def run_cell(
     stream: Stream,
     options: Options,
     after_rounds: Callable[[int], None],
+    step: Step | None = None,
 ) -> None:
-    """Run every round of the stream, from the cell's state or from the beginning."""
+    """Run every round of the stream, from the cell's state or from the beginning.
+
+    Rounds of a cell with one trial can be learned elsewhere, by ``step``.
+    """
     network, stack, first = network_of(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
     n_trials, n_learners = network.n_trials, network.n_learners
     is_measured = options.cv in ("exact", "moments")
@@ -60,8 +67,11 @@ def run_cell(
         records.end_rounds()
         waits = (x_round.copy(), y_round.copy()) if delay else (x_round, y_round)
         queue.append((*waits, prediction))
-        if len(queue) > delay:
-            x_late, y_all[:], then = queue.popleft()
+        late = queue.popleft() if len(queue) > delay else None
+        if step is not None:
+            state = step(x_round, y_round)
+        elif late is not None:
+            x_late, y_all[:], then = late
             if delay:  # the features of the sample whose label has come
                 x_all[:] = x_late
                 if algorithm.uses_features:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import play_trial
 from domkl.sim.delay import split_waiting
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
-from domkl.sim.interpreted import learn, run_cell
+from domkl.sim.interpreted import Step, learn, run_cell
 from domkl.sim.result import Run, collect, single, split_state
 from domkl.sim.threads import available_cores, run_all
 from domkl.typing import Real
@@ -30,6 +31,8 @@ PLAYED_ON_ONE_CORE = 32  # learners whose state stays in the core's own cache
 
 Progress = Callable[[int, int | None], None]
 Host = Callable[[Cell, Algorithm, Stream, Options, Callable[[int], None]], None]
+#: how learners exchange elsewhere: graph, features, algorithm, type, delay and number of a trial
+Mesh = Callable[[Graph, RandomFeatures, Algorithm, Any, int, int], Step]
 
 
 def simulate(
@@ -51,6 +54,7 @@ def simulate(
     progress: Progress | None = None,
     seed: int = 0,
     interpreted: bool | None = None,
+    mesh: Mesh | None = None,
 ) -> Run:
     """Run an algorithm on a network of learners, each with its own stream.
 
@@ -104,6 +108,10 @@ def simulate(
         slower, with identical results, and accessible to a debugger. False compiles at once. By
         default small runs are interpreted until this has cost some two seconds, unless compiled
         rounds are already stored on disk.
+    mesh : domkl.mesh.testing.VirtualMesh, optional
+        Let the learners exchange as the nodes of a mesh do, in virtual time: with guards against
+        neighbors that lie, with liars, with frames that are lost or late. Without any of these
+        results are the same, and much slower.
 
     Examples
     --------
@@ -129,6 +137,10 @@ def simulate(
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
     options = replace(options, threads=max(1, threads // len(trials.graphs)))
     play = run_cell if interpreted else _host(algorithm, trials, stream, options)
+    if mesh is not None:
+        if state is not None:
+            raise ParameterError("state must be None with mesh, got one: its learners start anew")
+        play = partial(_play_in_mesh, mesh)
     cells = _cells(trials, _n_cells(trials, stream, options, threads, play is not run_cell))
     options = replace(options, threads=max(1, threads // len(cells)))
     if state is not None:
@@ -184,6 +196,20 @@ def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options
     if options.cv == "exact" or (not is_measured and is_small):
         return run_cell if stream.arrays is None else play_trial
     return play_network
+
+
+def _play_in_mesh(
+    mesh: Mesh,
+    cell: Cell,
+    algorithm: Algorithm,
+    stream: Stream,
+    options: Options,
+    after_rounds: Callable[[int], None],
+) -> None:
+    """Run a cell of one trial whose learners exchange elsewhere."""
+    given = (algorithm, options.dtype, options.delay, cell.first_trial)
+    step = mesh(cell.graphs[0], cell.maps[0], *given)
+    run_cell(cell, algorithm, stream, options, after_rounds, step)
 
 
 def is_compilable(algorithm: Algorithm, features: RandomFeatures, dtype: DTypeLike) -> bool:

@@ -16,17 +16,23 @@ test an algorithm of your own:
 >>> baseline = play(schedule.without_faults())
 >>> play(schedule).broken(baseline.error)
 []
+
+`VirtualMesh` is for `domkl.simulate`: its learners then exchange by the protocol of a mesh, with
+guards, liars and faults if asked for.
 """
 
 from domkl.mesh.testing.network import Conditions, Machine, VirtualNetwork, neighbors_of
 from domkl.mesh.testing.schedules import Fault, Outcome, Schedule, draw, draw_harsh, play
+from domkl.mesh.testing.virtual import Distrust, VirtualMesh
 
 __all__ = [
     "Conditions",
+    "Distrust",
     "Fault",
     "Machine",
     "Outcome",
     "Schedule",
+    "VirtualMesh",
     "VirtualNetwork",
     "draw",
     "draw_harsh",

@@ -114,6 +114,7 @@ class VirtualNetwork:
         is_guarded: bool = False,
     ) -> None:
         self.model, self.x, self.y = model, x, y
+        self._room = x, y  # `x` and `y` begin here; they may grow into the rest
         self.conditions, self.period = conditions, period
         self._make_protocol = partial(
             protocol,
@@ -140,6 +141,20 @@ class VirtualNetwork:
         for t in range(len(y)):
             for name in self.machines:
                 self.at(FIRST_SAMPLE + t * period, partial(self._sense, name))
+
+    def add_round(self, x: Floats, y: Floats) -> None:
+        """Give every learner one more sample now: x (K, d) and y (K,)."""
+        n = len(self.y)
+        if n == len(self._room[1]):
+            more = max(n, 64)
+            self._room = (
+                np.concatenate([self.x, np.empty((more, *self.x.shape[1:]))]),
+                np.concatenate([self.y, np.empty((more, *self.y.shape[1:]))]),
+            )
+        self._room[0][n], self._room[1][n] = x, y
+        self.x, self.y = (each[: n + 1] for each in self._room)
+        for name in self.machines:
+            self._sense(name)
 
     def at(self, moment: float, action: Callable[[], None]) -> None:
         """Call something at a time; calls for the same time happen in the order of asking."""

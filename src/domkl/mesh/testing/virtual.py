@@ -1,0 +1,153 @@
+"""`VirtualMesh`: learners of a simulation that exchange by the protocol of a mesh."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from domkl import checks, rng
+from domkl.algorithms.base import Algorithm
+from domkl.core.features import RandomFeatures
+from domkl.errors import ParameterError
+from domkl.graphs.graph import Graph
+from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.testing.liars import LIES, Liar
+from domkl.mesh.testing.network import FIRST_SAMPLE, Conditions, VirtualNetwork, neighbors_of
+from domkl.typing import Floats
+
+#: seconds between two rounds
+PERIOD = 0.1
+
+
+class Distrust(NamedTuple):
+    """A learner that ignores a neighbor from a round on."""
+
+    trial: int
+    round: int
+    learner: int
+    neighbor: int
+    why: str
+
+
+class VirtualMesh:
+    """How learners exchange in `domkl.simulate`, if asked for: as the nodes of a mesh do.
+
+    A round lasts a tenth of a second of virtual time. Without guards, liars and faults the results
+    are those of `simulate`, to the bit.
+
+    Parameters
+    ----------
+    guard : bool
+        Whether learners ignore neighbors that seem to lie, as in a mesh.
+    liars : mapping, optional
+        By the number of a learner what it does: the name of a lie, told in all rounds, or a pair of
+        the name and the first such round, from 0 on. Lies are "flip", "shift", "noise", "frozen", "rigged",
+        "single" and "drift".
+    mode : "lockstep" or "async"
+    conditions : Conditions
+        What the network does to each frame.
+    seed : int
+        Seed of what happens to frames.
+
+    Attributes
+    ----------
+    networks : dict of VirtualNetwork
+        By number of the trial, after a simulation.
+
+    Examples
+    --------
+    >>> import domkl
+    >>> generator = np.random.default_rng(0)
+    >>> X = generator.random((300, 4, 2)); y = np.sin(3 * X[..., 0])
+    >>> features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), n_inputs=2, seed=7)
+    >>> given = domkl.DOMKL(), X, y, domkl.Graph.complete(4), features
+    >>> lied_to = domkl.simulate(*given, mesh=VirtualMesh(liars={2: ("flip", 50)}))
+    >>> mesh = VirtualMesh(guard=True, liars={2: ("flip", 50)})
+    >>> guarded = domkl.simulate(*given, mesh=mesh)
+    >>> bool(guarded.mse[-1] < 0.1 * lied_to.mse[-1])
+    True
+    >>> {(each.learner, each.neighbor) for each in mesh.distrusted if each.learner != 2}
+    {(0, 2), (1, 2), (3, 2)}
+    """
+
+    def __init__(
+        self,
+        *,
+        guard: bool = False,
+        liars: Mapping[int, str | tuple[str, int]] | None = None,
+        mode: Literal["lockstep", "async"] = "lockstep",
+        conditions: Conditions = Conditions(),  # noqa: B008  frozen
+        seed: int = 0,
+    ) -> None:
+        self.guard, self.conditions = guard, conditions
+        self.mode = checks.choice("mode", mode, ("lockstep", "async"))
+        self.seed = checks.whole("seed", seed, 0)
+        self.liars = {k: _lie(k, given) for k, given in (liars or {}).items()}
+        self.networks: dict[int, VirtualNetwork] = {}
+
+    @property
+    def distrusted(self) -> list[Distrust]:
+        """Who ignored whom, from which round on and why, in the order of time; then by trial."""
+        return [
+            Distrust(
+                trial, _round_at(moment), int(name), int(alarm.peer), alarm.text.split(": ", 1)[1]
+            )
+            for trial, network in sorted(self.networks.items())
+            for moment, name, alarm in network.alarms
+            if alarm.kind == "distrusted"
+        ]
+
+    def __call__(
+        self,
+        graph: Graph,
+        features: RandomFeatures,
+        algorithm: Algorithm,
+        dtype: Any,
+        delay: int,
+        trial: int,
+    ) -> Callable[[Floats, Floats], Any]:
+        """Make the network of a trial; return what learns a round in it."""
+        unknown = [k for k in self.liars if k >= graph.n_learners]
+        if unknown:
+            raise ParameterError(
+                f"liars must be among the {graph.n_learners} learners, from 0 on, got {unknown[0]}"
+            )
+        d = features.n_inputs
+        ranges = tuple(Range(f"x{i}", 0, 1) for i in range(d))
+        name: Any = np.dtype(dtype).name
+        network = VirtualNetwork(
+            Model(algorithm, features, ranges, Range("y", 0, 1), dtype=name, delay=delay),
+            neighbors_of(graph),
+            np.empty((0, graph.n_learners, d)),
+            np.empty((0, graph.n_learners)),
+            mode=self.mode,
+            period=PERIOD,
+            conditions=self.conditions,
+            generator=rng.generator(self.seed, "frames", trial),
+            is_guarded=self.guard,
+        )
+        liars = self.liars.items()  # in round t, from 0 on, it has learned t + 1 samples
+        network.liars = {str(k): Liar(kind, since + 1) for k, (kind, since) in liars}
+        network.run(FIRST_SAMPLE)
+        self.networks[trial] = network
+
+        def step(x: Floats, y: Floats) -> Any:
+            network.add_round(x, y)
+            network.run(network.now + PERIOD)
+            states = network.states()
+            parts = zip(*states, strict=True)
+            return type(states[0])(*(np.concatenate(each) for each in parts))
+
+        return step
+
+
+def _lie(k: int, given: str | tuple[str, int]) -> tuple[str, int]:
+    checks.whole("liars", k, 0)
+    kind, since = (given, 0) if isinstance(given, str) else given
+    checks.choice(f"liars[{k}]", kind, tuple(LIES))
+    return kind, checks.whole(f"liars[{k}]", since, 0)
+
+
+def _round_at(moment: float) -> int:
+    return math.floor((moment - FIRST_SAMPLE) / PERIOD + 1e-6)  # a frame takes longer than that
