@@ -89,12 +89,16 @@ class Process:
 
     def __init__(self, folder, *options, before=None):
         self.folder, self.log = folder, folder / f"log-{time.monotonic_ns()}"
-        command = [sys.executable, "-m", "domkl", "node", str(folder), "--log-format", "json"]
+        given = ["node", str(folder), "--log-format", "json", "--log-file", str(self.log)]
         self.process = subprocess.Popen(
-            [*command, "--log-file", str(self.log), *options],
+            [*self.command(), *given, *options],
             stderr=subprocess.DEVNULL,
             preexec_fn=before,
         )
+
+    def command(self):
+        """The program that takes the words of `domkl`."""
+        return [sys.executable, "-m", "domkl"]
 
     def __enter__(self):
         return self
