@@ -1,6 +1,7 @@
 """The folder of results: new names in each run, complete files or none; and shared options."""
 
 import argparse
+import contextlib
 import shutil
 import sys
 import tempfile
@@ -165,5 +166,5 @@ def outbox(folder: Path) -> Iterator[Outbox]:
 def remove_empty(folders: list[Path]) -> None:
     """Remove those of the folders that are empty."""
     for path in folders:
-        if path.is_dir() and not any(path.iterdir()):
+        with contextlib.suppress(OSError):  # not empty, or used by another run
             path.rmdir()

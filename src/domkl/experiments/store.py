@@ -130,5 +130,6 @@ class Store:
 
     def put(self, key: str, results: Results) -> None:
         """Write results."""
+        self.folder.mkdir(parents=True, exist_ok=True)  # a run that failed may have removed it
         with storage.replacing(path_of(self.folder, key)) as file:
             np.savez_compressed(file, **results)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domkl.cli.output import new_folder, outbox
+from domkl.cli.output import new_folder, outbox, remove_empty
 from domkl.errors import ParameterError
 
 
@@ -41,6 +41,14 @@ def test_a_folder_appears_when_it_is_complete(tmp_path):
     with new_folder(tmp_path, "run"):
         pass  # never published
     assert names(tmp_path) == ["run-001"]
+
+
+def test_only_empty_folders_are_removed(tmp_path):
+    full, empty = tmp_path / "full", tmp_path / "empty"
+    (full / "a").mkdir(parents=True)
+    empty.mkdir()
+    remove_empty([full, empty, tmp_path / "gone"])
+    assert (full.exists(), empty.exists()) == (True, False)
 
 
 def test_a_file_in_place_of_the_folder(tmp_path):

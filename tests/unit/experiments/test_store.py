@@ -60,6 +60,13 @@ def test_an_outcome_comes_back_as_it_was(tmp_path):
     assert store.get("other") is None
 
 
+def test_a_folder_that_another_run_has_removed_is_made_again(tmp_path):
+    store = Store(tmp_path / "units")
+    store.folder.rmdir()
+    store.put("a" * 32, {"x": np.arange(3)})
+    np.testing.assert_array_equal(store.get("a" * 32)["x"], np.arange(3))
+
+
 def test_a_torn_file_is_as_good_as_none(tmp_path):
     store = Store(tmp_path)
     store.put("key", {"a": np.arange(1000.0)})
