@@ -42,8 +42,8 @@ class VirtualMesh:
         Whether learners ignore neighbors that seem to lie, as in a mesh.
     liars : mapping, optional
         By the number of a learner what it does: the name of a lie, told in all rounds, or a pair of
-        the name and the first such round, from 0 on. Lies are "flip", "shift", "noise", "frozen", "rigged",
-        "single" and "drift".
+        the name and the first such round, from 0 on. Lies are "flip", "shift", "noise", "frozen",
+        "rigged", "single" and "drift".
     mode : "lockstep" or "async"
     conditions : Conditions
         What the network does to each frame.
