@@ -4,8 +4,9 @@
                                                           [--algorithms NAME ...] [--lies NAME ...]
 
 The network, the streams, the lies and what is printed are those of ``bench_liar.py``, but each
-learner is a process of its own, with TLS, journal and guard, and reads its samples from a CSV file.
-The liar is a node whose offers are changed before they are sent.
+learner is a process of its own, with TLS, journal and guard, and reads its samples from a CSV file, 50
+a second: without a pace, a learner that nobody heeds would run ahead of the others' time. The liar is
+a node whose offers are changed before they are sent.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from domkl.mesh.protocol.model import Range
 from domkl.mesh.testing.liars import LIES, Liar
 from domkl.mesh.transports.base import Address
 
+RATE = 50  # samples a second
 LIAR = LIARS[0]
 HONEST = [k for k in range(K) if str(k) != LIAR]
 NAMES = [f"n{k}" for k in range(K)]
@@ -103,7 +105,7 @@ def run(algorithm, name, n_rounds, lie=None, *, is_guarded=True):
         for k, each in enumerate(NAMES):
             source = Path(root) / f"{each}.csv"
             write_stream(source, x[:, k], y[:, k])
-            given = ("--csv", str(source))
+            given = ("--csv", str(source), "--rate", str(RATE))
             is_liar = lie is not None and str(k) == LIAR
             process = (
                 LiarProcess(folder / each, lie, n_rounds // 10, *given)

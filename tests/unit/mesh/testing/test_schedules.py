@@ -89,3 +89,10 @@ def test_each_guarantee_can_be_broken():
         "duals sum to 0",
         "consensus recovers",
     ]
+
+
+@pytest.mark.slow
+def test_an_edge_that_a_guard_holds_closed_is_told_and_no_broken_guarantee():
+    outcome = play(draw_harsh(20), is_guarded=True)
+    assert (outcome.n_barred, outcome.is_whole) == (1, True)
+    assert play(draw_harsh(20)).n_barred == 0
