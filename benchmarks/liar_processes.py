@@ -4,9 +4,9 @@
                                                           [--algorithms NAME ...] [--lies NAME ...]
 
 The network, the streams, the lies and what is printed are those of ``bench_liar.py``, but each
-learner is a process of its own, with TLS, journal and guard, and reads its samples from a CSV file, 50
-a second: without a pace, a learner that nobody heeds would run ahead of the others' time. The liar is
-a node whose offers are changed before they are sent.
+learner is a process of its own, with TLS, journal and guard, and reads its samples from a CSV file,
+50 a second: without a pace, a learner that nobody heeds would run ahead of the others' time. The
+liar is a node whose offers are changed before they are sent.
 """
 
 import argparse
