@@ -5,7 +5,7 @@ flipped 43, shifted by 0.02 6e4, with noise 83, frozen 1.6, after one frame of Î
 good; DOMKRLS 1.05 to 1.23. `benchmarks/bench_liar.py` measures it on data; here are small streams.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -98,6 +98,22 @@ def test_a_learner_without_labels_moves_with_its_neighbors(name):
     made = VirtualNetwork(model(name), NEIGHBORS, x, y, period=PERIOD, is_guarded=True)
     made.run(1 + N_ROUNDS * PERIOD + 20)
     assert distrusted(made) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_own", [1, 5, 20])
+def test_a_newcomer_that_knows_little_is_not_distrusted(n_own):
+    """It was alone with few samples; its losses and its function are far off, and weigh little."""
+    x, y = stream()
+    joins = 200
+    y[: joins - n_own, 5] = np.nan
+    y -= 0.9 * (y - 0.5 - 0.3 * np.sin(5 * x[..., 0]) * x[..., 1])  # little noise
+    made = VirtualNetwork(model("domkrls"), NEIGHBORS, x, y, period=PERIOD, is_guarded=True)
+    for other in NEIGHBORS["5"]:
+        made.cut("5", other)
+        made.at(1 + joins * PERIOD + 0.05, partial(made.heal, "5", other))
+    made.run(1 + N_ROUNDS * PERIOD + 20)
+    assert {pair for pair in distrusted(made) if "5" in pair} == set()
 
 
 @pytest.mark.slow

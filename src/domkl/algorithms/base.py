@@ -215,6 +215,10 @@ class Algorithm(Parameters, ABC):
         """
         return self.neighbors(state, heard)
 
+    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+        """Give how much a neighbor's message weighs beside ours where the two are averaged."""
+        return 1.0
+
     def push(self, errors: Floats) -> float | None:
         """Give the size of a sum of gaps that balances samples with such errors by kernel, (P,).
 

@@ -918,6 +918,10 @@ class DOMKRLS(CompiledAlgorithm):
         top[0, 0] = 1.0
         return self.neighbors(state._replace(top=top), heard)
 
+    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+        """Their counts in units of ours."""
+        return float(theirs["counts"].sum()) / max(float(own["counts"].sum()), TINY)
+
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """What no run of this algorithm can say."""
         for name, values in message.items():

@@ -17,6 +17,10 @@ Each exchange gives a *strain*, where 1 is about the most that honest neighbors 
 - How little the neighbor moves: a learner that pulls its neighbors is pulled by them, with samples
   of its own or without. One that says the same in every exchange, while we move, is not pulled.
 
+Where messages are weighed when they are averaged (`Algorithm.standing`), the errors and losses of a
+neighbor that weighs less strain less, as they change the mean less: a newcomer knows little, says
+so, and is no liar.
+
 Strains above 1 add up by their logarithms, and those below 1 take from the sum. A neighbor is
 distrusted when the sum is beyond `PATIENCE`, or at once by a strain beyond `GROSS`. The edge is
 then closed, which takes back all that it has brought, and opened again some steps later. So the
@@ -271,17 +275,17 @@ class Guard:
     def _of_words(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
         """Return the strains of what the neighbor says, with their reasons."""
         own, theirs = pair.own.fields, pair.theirs.fields
-        found = []
+        found, share = [], _share(self._algorithm.standing(own, theirs))
         if not self._by_gaps:
-            found += self._error_strain(theirs, self._algorithm.honest_error)
+            found += self._error_strain(theirs, self._algorithm.honest_error, share)
         elif edge.n_done <= N_TRIAL and record.n_pauses:
-            found += self._error_strain(theirs, TRIAL_ERROR)
+            found += self._error_strain(theirs, TRIAL_ERROR, share)
         if "loss" in own and own["loss"].shape[1] > 1:
-            found.append(_loss_strain(own, theirs))
-        share = record.motion.share(edge, pair, self._learner.pulling)
-        if share is not None:
-            strain = HONEST_MOVE / max(share, TINY)
-            text = f"it moves {share:.2g} times as far as we do, whatever it hears"
+            found.append(_loss_strain(own, theirs, share))
+        moved = record.motion.share(edge, pair, self._learner.pulling)
+        if moved is not None:
+            strain = HONEST_MOVE / max(moved, TINY)
+            text = f"it moves {moved:.2g} times as far as we do, whatever it hears"
             found.append((strain if record.n_pauses else min(strain, STUCK), text))
         return found
 
@@ -307,7 +311,9 @@ class Guard:
         ]
         return max(sizes)
 
-    def _error_strain(self, theirs: Mapping[str, Array], honest: float) -> list[tuple[float, str]]:
+    def _error_strain(
+        self, theirs: Mapping[str, Array], honest: float, share: float
+    ) -> list[tuple[float, str]]:
         there = self._algorithm.estimates(self._twin.state, theirs)
         if there is None or not there.theta.any():
             return []
@@ -316,7 +322,7 @@ class Guard:
         least = max(least, LEAST_ERROR * self._error, TINY, *ours)
         ratio = self._window.error(there, self._limit) / least
         text = f"its function errs {ratio:.2g} times as much on our samples"
-        return [(ratio / honest, text)]
+        return [((1 + max(ratio - 1, 0.0) * share) / honest, text)]
 
     def _function_error(self, learner: LocalLearner) -> float:
         """Return the error of a learner's estimates on the last samples, by the twin's weights."""
@@ -334,7 +340,15 @@ def _distance(now: Offer, then: Offer, field: str) -> float:
     return _size({field: now.fields[field] - then.fields[field]})
 
 
-def _loss_strain(own: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple[float, str]:
+def _share(standing: float) -> float:
+    """Return what a neighbor's error adds to that of the mean with ours; 1 if it weighs as much."""
+    standing = min(standing, 1.0)
+    return 4 * (standing / (1 + standing)) ** 2
+
+
+def _loss_strain(
+    own: Mapping[str, Array], theirs: Mapping[str, Array], share: float
+) -> tuple[float, str]:
     """Compare losses by kernel: by their shares, or by round where the number of rounds is told."""
     ours, others = own["loss"][0], theirs["loss"][0]
     if "rounds" in own:
@@ -346,4 +360,4 @@ def _loss_strain(own: Mapping[str, Array], theirs: Mapping[str, Array]) -> tuple
     if "rounds" not in own:
         factors = factors - np.median(factors)
     ratio = math.exp(min(float(np.abs(factors).max()), 100.0))
-    return ratio / HONEST_LOSS, f"its losses by kernel differ by {ratio:.2g} times from ours"
+    return ratio**share / HONEST_LOSS, f"its losses by kernel differ by {ratio:.2g} times from ours"
