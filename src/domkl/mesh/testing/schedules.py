@@ -119,6 +119,7 @@ class Outcome:
     is_sound: bool  # every state is finite and of a sensible size
     is_whole: bool  # every edge is open again, with the same epoch at both ends, or barred
     n_barred: int = 0  # ends of edges that a guard holds closed
+    n_on_trial: int = 0  # ends at which nothing is merged, which the other end does not know
 
     def broken(self, error_without_faults: float) -> list[str]:
         """Name the guarantees that do not hold."""
@@ -126,7 +127,7 @@ class Outcome:
             "every sample is learned": self.n_missing == 0,
             "states are sound": self.is_sound,
             "edges are open again": self.is_whole,
-            "duals sum to 0": self.dual_sum <= MAX_DUAL_SUM,
+            "duals sum to 0": self.dual_sum <= MAX_DUAL_SUM or self.n_on_trial > 0,
             "consensus recovers": self.spread <= MAX_SPREAD * error_without_faults,
         }
         return [guarantee for guarantee, is_held in holds.items() if not is_held]
@@ -298,6 +299,9 @@ def _outcome(
         and max(sizes) < 1e3,
         is_whole=_is_whole(network),
         n_barred=len(_barred(network)),
+        n_on_trial=sum(
+            edge.is_on_trial for each in network.protocols() for edge in each.edges.opened
+        ),
     )
 
 
