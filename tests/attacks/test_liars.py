@@ -18,6 +18,7 @@ from domkl.mesh.testing.liars import LIES, Liar
 NEIGHBORS = {"0": "135", "1": "024", "2": "13", "3": "024", "4": "135", "5": "04"}
 LIAR, PERIOD, N_ROUNDS, SINCE = "2", 0.1, 300, 60
 HONEST = [0, 1, 3, 4, 5]
+PLAIN = ("flip", "noise", "frozen", "single")
 ALGORITHMS = {"domkl": domkl.DOMKL(), "domkrls": domkl.DOMKRLS()}
 
 
@@ -65,20 +66,15 @@ def distrusted(made):
     [(name, lie) for name in ALGORITHMS for lie in LIES if (name, lie) != ("domkl", "rigged")],
 )
 def test_one_liar_does_little_harm(name, lie):
+    """The honest ones err little more, and where the lie is plain, distrust the liar only."""
     found, base = network(name, lie), network(name, is_guarded=False)
     last = N_ROUNDS * 4 // 5
     assert error(found, last) <= 1.1 * error(base, last)
     assert error(found) <= 1.3 * error(base)
     assert all(np.isfinite(values).all() for state in found.states() for values in state)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lie", ["flip", "noise", "frozen", "single"])
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_the_liar_is_distrusted_and_nobody_else(name, lie):
-    assert distrusted(network(name, lie)) == {("1", LIAR), ("3", LIAR)}
-    edge = network(name, lie).machines["1"].protocol.measures.edges[LIAR]
-    assert edge.n_barred > 0
+    if lie in PLAIN:
+        assert distrusted(found) == {("1", LIAR), ("3", LIAR)}
+        assert found.machines["1"].protocol.measures.edges[LIAR].n_barred > 0
 
 
 @pytest.mark.slow
