@@ -138,6 +138,8 @@ def simulate(
     options = replace(options, threads=max(1, threads // len(trials.graphs)))
     play = run_cell if interpreted else _host(algorithm, trials, stream, options)
     if mesh is not None:
+        if not callable(mesh) or isinstance(mesh, type):
+            raise ParameterError(f"mesh must be a VirtualMesh(...), got {mesh!r}")
         if state is not None:
             raise ParameterError("state must be None with mesh, got one: its learners start anew")
         play = partial(_play_in_mesh, mesh)

@@ -80,7 +80,11 @@ class VirtualMesh:
         conditions: Conditions = Conditions(),  # noqa: B008  frozen
         seed: int = 0,
     ) -> None:
-        self.guard, self.conditions = guard, conditions
+        if not isinstance(conditions, Conditions):
+            raise ParameterError(f"conditions must be a Conditions, got {conditions!r}")
+        if liars is not None and not isinstance(liars, Mapping):
+            raise ParameterError(f"liars must be a mapping such as {{2: 'flip'}}, got {liars!r}")
+        self.guard, self.conditions = bool(guard), conditions
         self.mode = checks.choice("mode", mode, ("lockstep", "async"))
         self.seed = checks.whole("seed", seed, 0)
         self.liars = {k: _lie(k, given) for k, given in (liars or {}).items()}
@@ -144,6 +148,8 @@ class VirtualMesh:
 
 def _lie(k: int, given: str | tuple[str, int]) -> tuple[str, int]:
     checks.whole("liars", k, 0)
+    if not isinstance(given, str) and not (isinstance(given, tuple) and len(given) == 2):
+        raise ParameterError(f"liars[{k}] must be a lie, or a lie and its round, got {given!r}")
     kind, since = (given, 0) if isinstance(given, str) else given
     checks.choice(f"liars[{k}]", kind, tuple(LIES))
     return kind, checks.whole(f"liars[{k}]", since, 0)

@@ -75,7 +75,7 @@ def test_lost_frames_make_a_difference_and_a_seed_repeats_them(given):
     assert np.mean((runs[1] - y) ** 2) < 2 * np.mean((runs[0] - y) ** 2)
 
 
-def test_wrong_liars_are_refused(given):
+def test_wrong_input_is_refused(given):
     with pytest.raises(ParameterError, match=r"liars\[2\] must be one of flip, .*, got 'fib'"):
         VirtualMesh(liars={2: "fib"})
     with pytest.raises(ParameterError, match="liars must be an integer >= 0, got -1"):
@@ -84,6 +84,14 @@ def test_wrong_liars_are_refused(given):
         domkl.simulate(domkl.DOMKL(), *given, mesh=VirtualMesh(liars={4: "flip"}))
     with pytest.raises(ParameterError, match="with neighbors only, got COMKL"):
         domkl.simulate(domkl.COMKL(), *given, mesh=VirtualMesh())
+    for liars in ([2], {2: ("flip",)}):
+        with pytest.raises(ParameterError, match=r"liars.* must be a"):
+            VirtualMesh(liars=liars)
+    with pytest.raises(ParameterError, match=r"conditions must be a Conditions, got 0\.2"):
+        VirtualMesh(conditions=0.2)
+    for mesh in (True, VirtualMesh):
+        with pytest.raises(ParameterError, match="mesh must be a VirtualMesh"):
+            domkl.simulate(domkl.DOMKL(), *given, mesh=mesh)
     before = domkl.simulate(domkl.DOMKL(), *given)
     with pytest.raises(ParameterError, match="state must be None with mesh"):
         domkl.simulate(domkl.DOMKL(), *given, state=before.state, mesh=VirtualMesh())
