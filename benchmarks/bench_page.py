@@ -32,7 +32,7 @@ from mesh_served import served
 
 from domkl.mesh.config.folder import init_mesh, read_mesh
 from domkl.mesh.config.topology import named_edges
-from domkl.mesh.local.launcher import Launcher
+from domkl.mesh.operate.launcher import Launcher
 
 
 def nodes(folder, n_nodes, rate, is_up, is_over):

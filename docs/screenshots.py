@@ -13,9 +13,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from domkl.mesh.local.demo_setup import dealt_traffic, demo_config, make_demo, samples_of
-from domkl.mesh.local.launcher import Launcher
-from domkl.mesh.local.relay import Relay
+from domkl.mesh.operate.demo_setup import dealt_traffic, demo_config, make_demo, samples_of
+from domkl.mesh.operate.launcher import Launcher
+from domkl.mesh.operate.relay import Relay
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))

@@ -11,7 +11,7 @@ import picture
 
 from domkl.experiments.mesh_demo import Findings
 from domkl.experiments.mesh_figure import write_figure
-from domkl.mesh.local.demo import Plan, run_demo
+from domkl.mesh.operate.demo import Plan, run_demo
 
 
 def main():

@@ -18,9 +18,9 @@ import picture
 from amqtt.broker import Broker
 
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.local.demo_setup import dealt_traffic, demo_config
-from domkl.mesh.local.launcher import Launcher
-from domkl.mesh.local.status import ask
+from domkl.mesh.operate.demo_setup import dealt_traffic, demo_config
+from domkl.mesh.operate.launcher import Launcher
+from domkl.mesh.operate.status import ask
 
 NAMES = ("attic", "barn", "cellar", "gate")
 N_SAMPLES, PATIENCE = 300, 90.0

@@ -100,12 +100,12 @@ POSIX = ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios",
 LACKING = ("signal.SIGHUP", "signal.SIGKILL", "os.fork", "os.statvfs", "os.O_DIRECTORY")
 #: a node and what starts nodes; the commands for them are loaded when they are used
 LINUX = (
-    "mesh.local.backup",
+    "mesh.operate.backup",
     "mesh.node",
-    "mesh.local.demo",
-    "mesh.local.doctor",
-    "mesh.local.launcher",
-    "mesh.ui",
+    "mesh.operate.demo",
+    "mesh.operate.doctor",
+    "mesh.operate.launcher",
+    "mesh.operate.page",
     "cli.mesh_",
 )
 WITHOUT_POSIX = """

@@ -12,7 +12,7 @@ from mesh_node import Process, free_ports, mesh_config, sample, wait_until
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.local.relay import Cable, Relay
+from domkl.mesh.operate.relay import Cable, Relay
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.transports.base import Address
 

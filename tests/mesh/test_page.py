@@ -15,8 +15,8 @@ from mesh_served import served
 
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.local.launcher import Launcher
-from domkl.mesh.local.relay import Cable, Relay
+from domkl.mesh.operate.launcher import Launcher
+from domkl.mesh.operate.relay import Cable, Relay
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address

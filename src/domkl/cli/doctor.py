@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what was found."""
     try:
-        from domkl.mesh.local.doctor import as_text, code_of, examine
+        from domkl.mesh.operate.doctor import as_text, code_of, examine
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
     import json

@@ -7,7 +7,7 @@ from typing import Any
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.options import option, repeatable, switch
 from domkl.graphs.kinds import PLAIN
-from domkl.mesh.local.parent import require_linux
+from domkl.mesh.operate.parent import require_linux
 from domkl.mesh.transports.registry import TRANSPORTS, missing_extra
 
 SUMMARY = "set up and run learners as processes, on this machine or on devices"

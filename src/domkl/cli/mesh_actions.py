@@ -15,9 +15,9 @@ from domkl.mesh.config import folder as folders
 from domkl.mesh.config.file import MeshConfig, config_of
 from domkl.mesh.config.settings import members_at, next_member
 from domkl.mesh.config.topology import named_edges, parse_edges
-from domkl.mesh.local.backup import back_up
-from domkl.mesh.local.backup import restore as restore_archive
-from domkl.mesh.local.launcher import reload_running
+from domkl.mesh.operate.backup import back_up
+from domkl.mesh.operate.backup import restore as restore_archive
+from domkl.mesh.operate.launcher import reload_running
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from domkl.cli.output import outbox
 from domkl.errors import ParameterError
-from domkl.mesh.local.demo import Plan, Record, run_demo
+from domkl.mesh.operate.demo import Plan, Record, run_demo
 
 
 def demo(args: argparse.Namespace) -> int:

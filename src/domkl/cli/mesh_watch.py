@@ -17,9 +17,9 @@ from domkl.data.tables import read_columns
 from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.folder import read_mesh
-from domkl.mesh.local.launcher import Ended, Launcher, Options
-from domkl.mesh.local.status import Row, as_table, ask_all, code_of, in_words, rows_of
 from domkl.mesh.node.node import warm_up
+from domkl.mesh.operate.launcher import Ended, Launcher, Options
+from domkl.mesh.operate.status import Row, as_table, ask_all, code_of, in_words, rows_of
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
@@ -45,7 +45,7 @@ def ui(args: argparse.Namespace) -> int:
     """Serve the page of a mesh until Ctrl-C or SIGTERM."""
     import asyncio
 
-    from domkl.mesh.ui.server import serve_ui
+    from domkl.mesh.operate.page_server import serve_ui
 
     checks.whole("port", args.port, 0, 65535)
 

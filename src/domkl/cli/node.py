@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from domkl.cli.options import option, switch
 from domkl.errors import ParameterError
 from domkl.mesh.config import MESH
-from domkl.mesh.local.parent import end_with, require_linux
 from domkl.mesh.node.memory import leave_out, to_stay
+from domkl.mesh.operate.parent import end_with, require_linux
 from domkl.mesh.transports.registry import missing_extra
 
 if TYPE_CHECKING:

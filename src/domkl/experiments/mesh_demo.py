@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from domkl.mesh.local.demo import Record, Shot
+from domkl.mesh.operate.demo import Record, Shot
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats
 

@@ -20,10 +20,10 @@ from domkl.cli.main import main
 from domkl.cli.mesh import MESHABLE
 from domkl.cli.mesh_watch import Screen, _reloaded
 from domkl.mesh.config.file import read_config
-from domkl.mesh.local.demo import Plan
-from domkl.mesh.local.launcher import Launcher
 from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import state_of
+from domkl.mesh.operate.demo import Plan
+from domkl.mesh.operate.launcher import Launcher
 
 SERIES = ["--target", "load:0:100", "--lags", "2"]
 AHEAD = [*SERIES, "--input", "temp:0:30", "--horizon", "1,24"]

@@ -11,7 +11,7 @@ from domkl.experiments.mesh_figure import write_figure
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.settings import members_at
 from domkl.mesh.config.topology import named_edges
-from domkl.mesh.local.demo import Plan, Record, Shot
+from domkl.mesh.operate.demo import Plan, Record, Shot
 from domkl.mesh.protocol.model import Range
 from domkl.sim.simulate import simulate
 

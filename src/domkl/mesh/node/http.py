@@ -47,8 +47,8 @@ from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.node.wal import DiskFullError
 from domkl.mesh.node.watch import watch_routes
+from domkl.mesh.operate.page import PATHS, page_routes
 from domkl.mesh.transports.base import Address, bind
-from domkl.mesh.ui.page import PATHS, page_routes
 
 RETRY = "1"  # seconds
 AT_ONCE = 64  # samples checked before others have their turn

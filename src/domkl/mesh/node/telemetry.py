@@ -8,8 +8,8 @@ from typing import Any
 import domkl
 from domkl.mesh.config.settings import algorithm_name
 from domkl.mesh.history.answers import windows_of
-from domkl.mesh.history.verdict import verdict_of
 from domkl.mesh.node.node import Node
+from domkl.mesh.operate.verdict import verdict_of
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.storage import Parts
 

@@ -11,7 +11,7 @@ from domkl.mesh.config.file import read_config
 from domkl.mesh.config.folder import add_learner, apply_mesh, init_mesh
 from domkl.mesh.config.settings import next_member
 from domkl.mesh.config.spread import COPIED
-from domkl.mesh.local.launcher import Launcher
+from domkl.mesh.operate.launcher import Launcher
 
 NAMES = ("north", "south")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from domkl.mesh.config.file import Member, MeshConfig
-from domkl.mesh.history.verdict import verdict_of
-from domkl.mesh.local.status import authorization, connected
 from domkl.mesh.node.watch import hello_of_mesh
+from domkl.mesh.operate.status import authorization, connected
+from domkl.mesh.operate.verdict import verdict_of
 
 SILENT = 3.0  # seconds without a line, after which a node is down
 AGAIN = 1.0  # seconds before a node that is down is asked again

@@ -48,7 +48,7 @@ def page_routes() -> Iterator[Route]:
 
 
 def _route(path: str, name: str) -> Route:
-    content = files("domkl.mesh.ui").joinpath("static", name).read_bytes()
+    content = files("domkl.mesh.operate").joinpath("static", name).read_bytes()
     kind = TYPES[name.rpartition(".")[2]]
 
     async def file(request: Request) -> Response:

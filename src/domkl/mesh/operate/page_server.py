@@ -22,12 +22,12 @@ from starlette.routing import Route
 
 from domkl.errors import DataError
 from domkl.mesh.config.folder import read_mesh
-from domkl.mesh.local.status import ask
 from domkl.mesh.node.http import HttpServer, Rules, application, rules_for
 from domkl.mesh.node.watch import LINES, horizon_of, span_of
+from domkl.mesh.operate.page import page_routes
+from domkl.mesh.operate.page_hub import Hub
+from domkl.mesh.operate.status import ask
 from domkl.mesh.transports.base import Address
-from domkl.mesh.ui.hub import Hub
-from domkl.mesh.ui.page import page_routes
 
 TOKEN = "ui-token"
 HOST = "127.0.0.1"

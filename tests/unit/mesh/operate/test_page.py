@@ -5,9 +5,9 @@ from importlib.resources import files
 
 import pytest
 
-from domkl.mesh.ui.page import HEADERS, NAMES, PATHS, page_routes
+from domkl.mesh.operate.page import HEADERS, NAMES, PATHS, page_routes
 
-STATIC = files("domkl.mesh.ui").joinpath("static")
+STATIC = files("domkl.mesh.operate").joinpath("static")
 
 
 def text(name):

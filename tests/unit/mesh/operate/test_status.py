@@ -11,7 +11,7 @@ import pytest
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.settings import members_at
-from domkl.mesh.local.status import as_table, ask, ask_all, code_of, in_words, rows_of
+from domkl.mesh.operate.status import as_table, ask, ask_all, code_of, in_words, rows_of
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 

@@ -13,8 +13,8 @@ from mesh_served import served
 
 from domkl.errors import DataError
 from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.operate.page_server import serve_ui
 from domkl.mesh.transports.base import Address
-from domkl.mesh.ui.server import serve_ui
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from domkl.mesh.history.verdict import RUNGS, is_stale, verdict_of, window_of
+from domkl.mesh.operate.verdict import RUNGS, is_stale, verdict_of, window_of
 
 EMPTY = {"n": 0, "rmse": None, "rmse_alone": None, "rmse_last_value": None}
 

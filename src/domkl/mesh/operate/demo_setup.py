@@ -18,7 +18,7 @@ from domkl.mesh.config.file import MeshConfig, write_config
 from domkl.mesh.config.folder import MESH, init_mesh
 from domkl.mesh.config.settings import members_at
 from domkl.mesh.config.topology import named_edges
-from domkl.mesh.local.relay import Cable
+from domkl.mesh.operate.relay import Cable
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 from domkl.typing import Floats

@@ -14,7 +14,7 @@ from domkl.mesh.config.certificates import CA
 from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.folder import TOKEN
 from domkl.mesh.config.settings import WILDCARDS
-from domkl.mesh.history.verdict import duration, verdict_of, window_of
+from domkl.mesh.operate.verdict import duration, verdict_of, window_of
 
 TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**23  # bytes

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from domkl.mesh.local.relay import Cable, Relay
+from domkl.mesh.operate.relay import Cable, Relay
 from domkl.mesh.transports.base import Address
 
 

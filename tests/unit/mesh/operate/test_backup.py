@@ -13,9 +13,9 @@ from mesh_node import made, mesh_config, prepared, solo_folder, until
 from domkl.cli.main import main
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.local import backup
-from domkl.mesh.local.backup import back_up, restore
 from domkl.mesh.node.telemetry import state_of
+from domkl.mesh.operate import backup
+from domkl.mesh.operate.backup import back_up, restore
 
 
 async def state_after(folder, numbers, meanwhile=lambda k: None):

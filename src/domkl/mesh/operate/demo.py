@@ -20,11 +20,11 @@ import numpy as np
 from domkl import checks
 from domkl.errors import MeshError, ParameterError
 from domkl.mesh.config.file import MeshConfig
-from domkl.mesh.local.demo_setup import dealt_traffic, demo_config, make_demo, samples_of
-from domkl.mesh.local.launcher import LOG, Launcher
-from domkl.mesh.local.relay import Relay
-from domkl.mesh.local.status import ask
 from domkl.mesh.node.node import warm_up
+from domkl.mesh.operate.demo_setup import dealt_traffic, demo_config, make_demo, samples_of
+from domkl.mesh.operate.launcher import LOG, Launcher
+from domkl.mesh.operate.relay import Relay
+from domkl.mesh.operate.status import ask
 from domkl.typing import Floats
 
 N_PROBES = 4

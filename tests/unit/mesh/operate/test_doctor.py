@@ -13,7 +13,7 @@ from mesh_node import mesh_config
 from domkl.cli.main import main
 from domkl.mesh.config import certificates
 from domkl.mesh.config.folder import init_mesh, read_mesh
-from domkl.mesh.local import doctor
+from domkl.mesh.operate import doctor
 
 NAMES = ("north", "south")
 

@@ -11,7 +11,7 @@ import pytest
 
 from domkl.cli.main import main
 
-CODE = "import sys; from domkl.mesh.local.parent import end_with; end_with(int(sys.argv[1]))"
+CODE = "import sys; from domkl.mesh.operate.parent import end_with; end_with(int(sys.argv[1]))"
 
 
 def test_a_parent_that_has_ended_already_ends_the_process():

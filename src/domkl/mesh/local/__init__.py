@@ -1,1 +1,0 @@
-"""Many nodes on this machine: start, watch, stop, demonstrate."""

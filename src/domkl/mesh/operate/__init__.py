@@ -1,0 +1,1 @@
+"""What an operator runs: launcher, status, doctor, backup, verdict, page, demonstration."""
