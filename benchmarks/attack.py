@@ -40,8 +40,8 @@ from tqdm import tqdm
 from domkl.mesh.config.file import Member, MeshConfig, write_config
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.node import node as node_module
-from domkl.mesh.node.wal import MARK
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.wal import MARK
 from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.tls import GREETING, context
 

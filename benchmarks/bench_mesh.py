@@ -53,7 +53,7 @@ class Watch:
 
 
 async def bare(folder: Path, *, with_arithmetic: bool = False) -> list[float]:
-    from domkl.mesh.node.folder import open_folder
+    from domkl.mesh.store.folder import open_folder
     from domkl.mesh.transports import registry
 
     here = open_folder(folder)
@@ -114,7 +114,7 @@ class Arithmetic:
 
 
 async def arithmetic(folder: Path) -> list[float]:
-    from domkl.mesh.node.folder import open_folder
+    from domkl.mesh.store.folder import open_folder
 
     work, watch = Arithmetic(open_folder(folder)), Watch()
     for number in range(1, N_ROWS + 1):

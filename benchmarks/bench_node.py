@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from domkl.mesh.config.file import Member, MeshConfig, write_config
-from domkl.mesh.node.wal import Entry, WriteAheadLog
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.wal import Entry, WriteAheadLog
 from domkl.mesh.transports.base import Address
 
 HTTP = Address("127.0.0.1", 18765)

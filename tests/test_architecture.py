@@ -102,6 +102,7 @@ LACKING = ("signal.SIGHUP", "signal.SIGKILL", "os.fork", "os.statvfs", "os.O_DIR
 LINUX = (
     "mesh.operate.backup",
     "mesh.node",
+    "mesh.store",
     "mesh.operate.demo",
     "mesh.operate.doctor",
     "mesh.operate.launcher",

@@ -23,13 +23,13 @@ from mesh_node import made, prepared, sample, solo_folder, until
 
 from domkl.errors import DataError, MeshError
 from domkl.mesh.node import node as node_module
-from domkl.mesh.node import wal
-from domkl.mesh.node.backlog import Backlog
-from domkl.mesh.node.checkpoint import Checkpoints, Saved, next_epoch
-from domkl.mesh.node.folder import Lock
-from domkl.mesh.node.log import logger
 from domkl.mesh.node.telemetry import state_of
-from domkl.mesh.node.wal import Entry
+from domkl.mesh.process_log import logger
+from domkl.mesh.store import wal
+from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.checkpoint import Checkpoints, Saved, next_epoch
+from domkl.mesh.store.folder import Lock
+from domkl.mesh.store.wal import Entry
 from domkl.storage import Parts
 
 N, SAVED = 12, 5
@@ -256,7 +256,7 @@ def test_a_checkpoint_of_0_1_that_is_not_finite_is_passed_over(tmp_path, lines, 
     folder = filled(tmp_path / "data", checkpoints=(5,))
     state = Parts({"learned": 9}, {"theta": np.array([1.0, np.nan])})
     with monkeypatch.context() as patch:
-        patch.setattr("domkl.mesh.node.checkpoint._check_finite", lambda saved: None)
+        patch.setattr("domkl.mesh.store.checkpoint._check_finite", lambda saved: None)
         checkpoints = Checkpoints(folder)
         checkpoints.load()
         checkpoints.save(Saved(9, state, np.empty(0)))
@@ -333,7 +333,7 @@ def test_an_epoch_on_a_full_disk(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("domkl.mesh.node.checkpoint.write", full)
+    monkeypatch.setattr("domkl.mesh.store.checkpoint.write", full)
     assert next_epoch(path, 2000) == 2000
     assert path.read_text() == "2000\n"
     path.unlink()

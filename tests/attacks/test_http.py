@@ -17,8 +17,8 @@ import pytest
 from mesh_http import served
 from mesh_node import Client, sample, solo_config
 
+from domkl.mesh import process_log as log
 from domkl.mesh.config import certificates
-from domkl.mesh.node import log
 from domkl.mesh.node.connections import BUSY, Doorkeeper, Limits
 from domkl.mesh.node.http import Rules
 

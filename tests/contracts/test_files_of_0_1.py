@@ -30,14 +30,14 @@ import domkl
 from domkl.estimators import river, sklearn
 from domkl.mesh.config.file import read_config, write_config
 from domkl.mesh.config.settings import Member
-from domkl.mesh.node import wal
-from domkl.mesh.node.checkpoint import Checkpoints, next_epoch
 from domkl.mesh.node.telemetry import digest
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.protocol.wire import VERSION, decode, encode
+from domkl.mesh.store import wal
+from domkl.mesh.store.checkpoint import Checkpoints, next_epoch
 from domkl.mesh.transports.base import Address
 from domkl.sim.sharded import simulate_sharded
 

@@ -4,9 +4,9 @@ import asyncio
 import threading
 from contextlib import contextmanager
 
-from domkl.mesh.node.folder import NodeFolder
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.node import Node
+from domkl.mesh.store.folder import NodeFolder
 from domkl.mesh.transports.base import Address
 
 LOOPBACK = Address("127.0.0.1", 0)

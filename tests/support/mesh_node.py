@@ -14,10 +14,10 @@ from pathlib import Path
 
 import domkl
 from domkl.mesh.config.file import Member, MeshConfig, write_config
-from domkl.mesh.node.folder import open_folder
 from domkl.mesh.node.intake import Given
 from domkl.mesh.node.node import Node
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.folder import open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
 

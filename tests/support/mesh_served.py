@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from mesh_node import DEADLINE, Client
 
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.node.folder import open_folder
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.node import Node
+from domkl.mesh.store.folder import open_folder
 from domkl.mesh.transports import registry
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from domkl.cli.options import option, switch
 from domkl.errors import ParameterError
 from domkl.mesh.config import MESH
-from domkl.mesh.node.memory import leave_out, to_stay
+from domkl.mesh.node.resident import leave_out, to_stay
 from domkl.mesh.operate.parent import end_with, require_linux
 from domkl.mesh.transports.registry import missing_extra
 
@@ -86,8 +86,8 @@ def run(args: argparse.Namespace) -> int:
     leave_out(args.mesh or args.folder / MESH)
     try:
         with to_stay():
-            from domkl.mesh.node.log import logging_to
             from domkl.mesh.node.serve import serve
+            from domkl.mesh.process_log import logging_to
         options = _options(args)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None

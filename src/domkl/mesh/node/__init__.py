@@ -1,1 +1,1 @@
-"""A learner's process: journal, checkpoints, HTTP, other sources, and the loop between them."""
+"""A learner's process: HTTP, other sources of samples, outlets, and the loop between them."""

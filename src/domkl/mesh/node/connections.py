@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from domkl.mesh.node.log import event
+from domkl.mesh.process_log import event
 
 LARGE = 2**22  # bytes of bodies, after which memory is given back to the system
 PATIENCE = 1.0  # seconds for a request to come, before its connection may have to make room

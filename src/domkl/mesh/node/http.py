@@ -45,9 +45,9 @@ from domkl.mesh.node.intake import (
 from domkl.mesh.node.node import Node, TooFewError
 from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.node.ticks import TickFormat
-from domkl.mesh.node.wal import DiskFullError
-from domkl.mesh.node.watch import watch_routes
+from domkl.mesh.node.watch_routes import watch_routes
 from domkl.mesh.operate.page import PATHS, page_routes
+from domkl.mesh.store.wal import DiskFullError
 from domkl.mesh.transports.base import Address, bind
 
 RETRY = "1"  # seconds

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from domkl.errors import DataError, MeshError
-from domkl.mesh.node.backlog import Backlog
-from domkl.mesh.node.wal import BusyError, DiskFullError, Entry
 from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.wal import BusyError, DiskFullError, Entry
 from domkl.typing import Floats
 
 Values = Sequence[float | None] | Mapping[str, float | None]

@@ -24,19 +24,19 @@ import numpy as np
 
 from domkl.errors import DataError, DomklError, MeshError
 from domkl.mesh.config.settings import MeshConfig
-from domkl.mesh.history.recorder import Gauges, Recorder
-from domkl.mesh.node import memory
-from domkl.mesh.node.backlog import Backlog
-from domkl.mesh.node.checkpoint import Saver, next_epoch
-from domkl.mesh.node.folder import NodeFolder
+from domkl.mesh.node import resident
 from domkl.mesh.node.intake import Format, Intake, SampleFormat
-from domkl.mesh.node.log import CertificateWatch, Throttle, event
-from domkl.mesh.node.moments import TickRows, words
-from domkl.mesh.node.outgoing import Outgoing
+from domkl.mesh.node.predictions import Outgoing
 from domkl.mesh.node.ticks import TickFormat
+from domkl.mesh.process_log import CertificateWatch, Throttle, event
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.checkpoint import Saver, next_epoch
+from domkl.mesh.store.folder import NodeFolder
+from domkl.mesh.store.recorder import Gauges, Recorder
+from domkl.mesh.store.rows import TickRows, words
 from domkl.mesh.transports.base import Transport
 from domkl.storage import Parts
 from domkl.typing import Array, Floats
@@ -183,7 +183,7 @@ class Node:
         self.recorder.note("ready", "", f"{folder.name} is ready")
         event("ready", learner=folder.name, epoch=epoch, learned=backlog.position)
         self._wake()
-        asyncio.get_running_loop().call_soon(memory.settle)
+        asyncio.get_running_loop().call_soon(resident.settle)
 
     async def wait(self) -> None:
         """Wait for `stop`, or for a failure and raise it."""

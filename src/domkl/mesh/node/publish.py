@@ -29,9 +29,9 @@ from typing import Literal, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from domkl.errors import MeshError, ParameterError
-from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
-from domkl.mesh.node.outgoing import Content
+from domkl.mesh.node.predictions import Content
+from domkl.mesh.process_log import event
 from domkl.storage import write
 
 BACK_OFF = (0.5, 30.0)  # seconds before an outlet is tried again: at first, at most

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from domkl.errors import MeshError
-from domkl.mesh.node.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
-from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.publish import Outlet, Publisher
+from domkl.mesh.process_log import event
+from domkl.mesh.store.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
 

@@ -28,10 +28,10 @@ from domkl.mesh.node.intake import (
     QueueFullError,
     parse,
 )
-from domkl.mesh.node.log import event
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.ticks import TickFormat
-from domkl.mesh.node.wal import BusyError, DiskFullError, Entry
+from domkl.mesh.process_log import event
+from domkl.mesh.store.wal import BusyError, DiskFullError, Entry
 from domkl.typing import Floats
 
 AT_ONCE = 256  # samples that share a sync

@@ -7,10 +7,10 @@ from typing import Any
 
 import domkl
 from domkl.mesh.config.settings import algorithm_name
-from domkl.mesh.history.answers import windows_of
 from domkl.mesh.node.node import Node
 from domkl.mesh.operate.verdict import verdict_of
 from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.store.history_json import windows_of
 from domkl.storage import Parts
 
 MEANS = ("mse", "mse_alone", "mse_last_value", "neighbor_gap")

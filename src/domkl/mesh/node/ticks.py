@@ -17,9 +17,9 @@ import numpy as np
 from domkl.errors import DataError
 from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node.intake import Future, Given, OrderError, Prepared, Scaled, Values, ordered
-from domkl.mesh.node.moments import words
-from domkl.mesh.node.wal import Entry
 from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.store.rows import words
+from domkl.mesh.store.wal import Entry
 from domkl.typing import Floats
 
 #: of times, the first and the one after the last: a wrong unit or a broken clock must not become

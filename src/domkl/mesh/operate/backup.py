@@ -30,11 +30,11 @@ from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.certificates import CA, CA_KEY, NODE, NODE_KEY
 from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
 from domkl.mesh.config.spread import COPIED
-from domkl.mesh.history.recorder import FOLDER as HISTORY
-from domkl.mesh.node.checkpoint import NAMES, Checkpoints
-from domkl.mesh.node.folder import DATA
-from domkl.mesh.node.recovery import JOURNAL, MARK, Known, open_log
-from domkl.mesh.node.wal import read_head
+from domkl.mesh.store.checkpoint import NAMES, Checkpoints
+from domkl.mesh.store.folder import DATA
+from domkl.mesh.store.recorder import FOLDER as HISTORY
+from domkl.mesh.store.recovery import JOURNAL, MARK, Known, open_log
+from domkl.mesh.store.wal import read_head
 from domkl.storage import replacing
 
 FORMAT, VERSION, MANIFEST = "domkl backup", 1, "backup.json"

@@ -24,8 +24,8 @@ from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig, read_config
 from domkl.mesh.config.folder import MESH
 from domkl.mesh.config.spread import pending
-from domkl.mesh.node.log import WARNED, exposed
 from domkl.mesh.operate.status import ask
+from domkl.mesh.process_log import WARNED, exposed
 
 Verdict = Literal["ok", "warning", "problem"]
 NEEDED = ("numpy", "numba", "cryptography", "starlette", "uvicorn", "prometheus-client")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from domkl.mesh.config.file import Member, MeshConfig
-from domkl.mesh.node.watch import hello_of_mesh
+from domkl.mesh.node.watch_routes import hello_of_mesh
 from domkl.mesh.operate.status import authorization, connected
 from domkl.mesh.operate.verdict import verdict_of
 

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from domkl.errors import DataError
 from domkl.mesh.config.folder import read_mesh
 from domkl.mesh.node.http import HttpServer, Rules, application, rules_for
-from domkl.mesh.node.watch import LINES, horizon_of, span_of
+from domkl.mesh.node.watch_routes import LINES, horizon_of, span_of
 from domkl.mesh.operate.page import page_routes
 from domkl.mesh.operate.page_hub import Hub
 from domkl.mesh.operate.status import ask

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import domkl
 from domkl.errors import MeshError, ParameterError
+from domkl.mesh import process_log as log
 from domkl.mesh.config import certificates
-from domkl.mesh.node import log
 from domkl.mesh.node.connections import Limits
 from domkl.mesh.node.http import HttpServer, Rules, rules_for
 from domkl.mesh.node.intake import GIVEN, ID, Future, Inputs

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from mesh_node import solo_config
 
 from domkl.errors import DataError, MeshError
-from domkl.mesh.node.backlog import Backlog
 from domkl.mesh.node.intake import (
     MAX_SAMPLES,
     Given,
@@ -21,8 +20,9 @@ from domkl.mesh.node.intake import (
     SampleFormat,
     parse,
 )
-from domkl.mesh.node.wal import DiskFullError, Entry
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.wal import DiskFullError, Entry
 
 
 def prepared(form, text):

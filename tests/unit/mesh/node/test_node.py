@@ -22,9 +22,9 @@ from domkl.errors import DataError, MeshError
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.node.folder import open_folder
 from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import digest, state_of
+from domkl.mesh.store.folder import open_folder
 
 
 def test_neighbors_change_while_it_runs(tmp_path, caplog):

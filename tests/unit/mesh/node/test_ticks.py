@@ -15,13 +15,13 @@ from domkl.errors import DataError
 from domkl.mesh.config.file import Member, write_config
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.node.folder import open_folder
 from domkl.mesh.node.intake import Given, OrderError
 from domkl.mesh.node.node import Node, format_of
 from domkl.mesh.node.sources import Replay, accept
 from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.folder import open_folder
 from domkl.mesh.transports.base import Address
 from domkl.mesh.transports.memory import MemoryHub, MemoryTransport
 

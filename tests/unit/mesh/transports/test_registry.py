@@ -13,7 +13,7 @@ from domkl.errors import ParameterError
 from domkl.mesh.config.file import config_of
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.config.text import as_text
-from domkl.mesh.node.folder import open_folder
+from domkl.mesh.store.folder import open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address, Endpoint
 from domkl.mesh.transports.registry import TRANSPORTS

@@ -3,11 +3,11 @@
 import math
 from typing import Any
 
-from domkl.mesh.history.history import Rows
-from domkl.mesh.history.recorder import Recorder
-from domkl.mesh.history.records import TRUST
-from domkl.mesh.history.ring import Records
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.history import Rows
+from domkl.mesh.store.recorder import Recorder
+from domkl.mesh.store.records import TRUST
+from domkl.mesh.store.ring import Records
 
 EXACT = 6  # significant digits
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domkl.data.streams import embed
-from domkl.mesh.node.backlog import Series
+from domkl.mesh.store.backlog import Series
 
 NUMBERS = st.floats(-1e6, 1e6)
 

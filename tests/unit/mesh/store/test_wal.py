@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domkl.errors import DataError, MeshError
-from domkl.mesh.node import wal as module
-from domkl.mesh.node.wal import MARK, DiskFullError, Entry, WriteAheadLog
+from domkl.mesh.store import wal as module
+from domkl.mesh.store.wal import MARK, DiskFullError, Entry, WriteAheadLog
 
 
 def entry(k, name=""):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from domkl.errors import DataError
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.settings import members_at
-from domkl.mesh.node.checkpoint import NAMES, Checkpoints, Saved, next_epoch
 from domkl.mesh.protocol.events import Checkpoint, Predicted, Sample, Tick
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.protocol.protocol import Protocol
+from domkl.mesh.store.checkpoint import NAMES, Checkpoints, Saved, next_epoch
 from domkl.storage import Parts
 
 

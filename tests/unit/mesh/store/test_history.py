@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from domkl.mesh.history.history import LEVELS, History
-from domkl.mesh.history.records import SAMPLE, combined, plus, record_type, sums_of
+from domkl.mesh.store.history import LEVELS, History
+from domkl.mesh.store.records import SAMPLE, combined, plus, record_type, sums_of
 
 START = 1_700_000_123  # not at the beginning of any step
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl.errors import DataError, DomklError
-from domkl.mesh.node.wal import FULL, WriteAheadLog
+from domkl.mesh.store.wal import FULL, WriteAheadLog
 from domkl.storage import Parts, pack, sound, unpack, write
 
 KIND = "checkpoint"

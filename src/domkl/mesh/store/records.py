@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domkl.mesh.history.ring import Records
+from domkl.mesh.store.ring import Records
 
 #: names of the shares of trust that are kept
 TRUST = ("network", "own", "last value")

@@ -6,7 +6,7 @@ from mesh_node import mesh_config, solo_folder
 from domkl.errors import DataError, MeshError
 from domkl.mesh.config import certificates
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.node.folder import Lock, open_folder
+from domkl.mesh.store.folder import Lock, open_folder
 
 
 def test_a_folder_knows_its_name(tmp_path):

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from domkl.errors import DataError
-from domkl.mesh.node.log import event
-from domkl.mesh.node.wal import (
+from domkl.mesh.process_log import event
+from domkl.mesh.store.wal import (
     DamagedError,
     Entry,
     Mark,

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from domkl.mesh.history.answers import history_of, samples_of, windows_of
-from domkl.mesh.history.recorder import N_EVENTS, Gauges, Recorder
 from domkl.mesh.protocol.events import Predicted
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.store.history_json import history_of, samples_of, windows_of
+from domkl.mesh.store.recorder import N_EVENTS, Gauges, Recorder
 
 START = 1_700_000_000
 TARGET = Range("load", 100.0, 300.0)

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from domkl.mesh.node.memory import mappings
+from domkl.mesh.node.resident import mappings
 
 SMAPS = """\
 7f00-7f03 r-xp 00001000 08:01 42                         /usr/lib/one two.so
@@ -49,7 +49,7 @@ def test_libraries_work_after_their_pages_were_given_back():
     """The same numbers before and after, by code whose pages are gone in between."""
     before, between, same = run(
         "import numpy as np\n"
-        "from domkl.mesh.node.memory import MAPS, mappings, release\n"
+        "from domkl.mesh.node.resident import MAPS, mappings, release\n"
         "def resident():\n"
         "    return sum(m.resident for m in mappings(MAPS.open()) if m.is_clean)\n"
         "def numbers():\n"
@@ -63,7 +63,7 @@ def test_libraries_work_after_their_pages_were_given_back():
 
 
 LEFT_OUT = (
-    "import sys; from pathlib import Path; from domkl.mesh.node.memory import leave_out\n"
+    "import sys; from pathlib import Path; from domkl.mesh.node.resident import leave_out\n"
     "leave_out(Path(sys.argv[1]))\n"
     "try:\n    import scipy\n    print('there')\nexcept ModuleNotFoundError:\n    print('left out')"
 )

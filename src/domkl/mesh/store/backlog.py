@@ -17,10 +17,10 @@ import numpy as np
 
 from domkl import checks
 from domkl.errors import DataError
-from domkl.mesh.node.checkpoint import Checkpoints, Saved
-from domkl.mesh.node.moments import TickRows
-from domkl.mesh.node.recovery import Known, open_log
 from domkl.mesh.protocol.events import Event, Sample
+from domkl.mesh.store.checkpoint import Checkpoints, Saved
+from domkl.mesh.store.recovery import Known, open_log
+from domkl.mesh.store.rows import TickRows
 from domkl.storage import Parts
 from domkl.typing import Array, Floats
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domkl.mesh.history.records import combined, record_type
-from domkl.mesh.history.ring import Records, Ring
+from domkl.mesh.store.records import combined, record_type
+from domkl.mesh.store.ring import Records, Ring
 
 #: (seconds of a step, steps that are kept)
 LEVELS = ((1, 600), (10, 8640), (300, 2304), (3600, 8784))

@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from domkl.mesh.node.backlog import Backlog
-from domkl.mesh.node.moments import words
 from domkl.mesh.protocol.events import Forecasted, Predicted
 from domkl.mesh.protocol.model import Model
+from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.rows import words
 from domkl.typing import Floats
 
 Content = Mapping[str, Any]

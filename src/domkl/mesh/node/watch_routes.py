@@ -12,10 +12,10 @@ from starlette.routing import Route
 
 from domkl.errors import DataError
 from domkl.mesh.config.settings import MeshConfig
-from domkl.mesh.history.answers import history_of, samples_of
-from domkl.mesh.history.history import Rows
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.telemetry import state_of
+from domkl.mesh.store.history import Rows
+from domkl.mesh.store.history_json import history_of, samples_of
 
 EVERY = 1.0  # seconds between two lines of the stream
 MOST_WATCHERS = 32

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.mesh.history.history import History, Rows
-from domkl.mesh.history.records import SAMPLE, TRUST, plus, sums_of
-from domkl.mesh.history.ring import Records, Ring
 from domkl.mesh.protocol.events import Predicted
+from domkl.mesh.store.history import History, Rows
+from domkl.mesh.store.records import SAMPLE, TRUST, plus, sums_of
+from domkl.mesh.store.ring import Records, Ring
 from domkl.storage import write
 
 FOLDER, EVENTS = "history", "events.jsonl"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from domkl.errors import ParameterError
+from domkl.mesh import process_log as module
 from domkl.mesh.config import certificates
-from domkl.mesh.node import log as module
 
 
 @pytest.fixture
