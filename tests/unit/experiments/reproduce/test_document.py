@@ -116,6 +116,17 @@ def test_the_markdown_page_shows_the_same(document):
     assert "A &lt;table>:" in page
 
 
+def test_a_table_without_rows_is_left_out(document):
+    """Issue 21: without fetched data there are such tables, and both pages failed."""
+    document = json.loads(json.dumps(document))
+    empty = {"caption": "Nothing here", "columns": ["data"], "rows": [], "notes": ["Of nothing."]}
+    document["sections"][0]["tables"].append(empty)
+    for page in (as_html(document), as_markdown(document, "images")):
+        assert "A note." in page
+        assert "Nothing here" not in page
+        assert "Of nothing." not in page
+
+
 def test_only_claims_of_the_paper_are_counted(document):
     assert failed(document) == []
     document = json.loads(json.dumps(document))

@@ -14,6 +14,7 @@ from domkl.experiments.reproduce import (
     table_1,
     theorems,
 )
+from domkl.experiments.reproduce.page import as_html, figures_of
 from domkl.experiments.reproduce.session import SETS, Session
 from domkl.experiments.reproduce.tasks.base import Stream
 from domkl.experiments.reproduce.tasks.curves import Curves
@@ -282,6 +283,33 @@ def test_a4_is_judged_by_the_long_series(tmp_path):
     session = MadeUp(tmp_path, lambda task: regret_rule(task, long_gap=1.0))
     assert verdicts(theorems.section(session))["a4"] == FAILS
     assert assumption.LONG in assumption._gaps(session)
+
+
+# ---- all of it
+
+
+def test_issue_21_the_report_on_the_shipped_data_alone(tmp_path):
+    """Every section and the page are made from the two series that ship."""
+
+    def rule(task):
+        if isinstance(task, (Regrets, WeightGaps)):
+            return regret_rule(task)
+        return text_rule(task, {})
+
+    session = MadeUp(tmp_path / "units", rule, names=("traffic", "temperature"))
+    parts = (table_1, figure_1, figure_2, claims, theorems, beyond)
+    sections = [part.section(session).as_json() for part in parts]
+    document = {
+        "domkl": "0", "command": "domkl reproduce all --quick", "seed": 1, "trials": 4,
+        "dtype": "float64", "cores": 2, "seconds": {}, "versions": {}, "data": [],
+        "missing": session.missing, "sections": sections, "is_quick": True,
+    }  # fmt: skip
+    figures = figures_of(document)
+    assert all(figure["panels"] and figure["panels"][0]["lines"] for figure in figures)
+    page = as_html(document, {figure["id"]: b"drawn" for figure in figures})
+    assert "weather is missing" in page
+    assert "cannot be checked here" in page
+    assert any(not table["rows"] for section in sections for table in section["tables"])
 
 
 # ---- beyond

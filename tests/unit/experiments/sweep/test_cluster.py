@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 
 import pytest
 
@@ -98,17 +99,25 @@ def test_a_worker_without_the_data_says_so(cluster, plan, tmp_path):
 
 
 def test_a_cluster_that_goes_away_is_an_error(plan, tmp_path):
+    """The worker finishes one unit, and keeps the second until the cluster closes."""
     options = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "silence_logs": 50}
     cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options)
-    store = Store(tmp_path)
+    store, marker = Store(tmp_path / "units"), tmp_path / "marker"
+
+    def only_one(unit):
+        if marker.exists():
+            threading.Event().wait()
+        marker.touch()
+        return run_unit(unit)
 
     def closing(label, done, total):
         if label.startswith("1 of"):
             cluster.close()
 
+    address = cluster.scheduler_address
     with pytest.raises(WorkerError, match="what was finished is kept"):
-        complete(plan, store, cluster=cluster.scheduler_address, progress=closing)
-    assert finished(plan, store)[0]
+        complete(plan, store, cluster=address, progress=closing, run=only_one)
+    assert len(finished(plan, store)[0]) == 1
 
 
 def test_nobody_at_the_address(tmp_path, monkeypatch):
