@@ -13,9 +13,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from domkl.mesh.operate.demo_setup import dealt_traffic, demo_config, make_demo, samples_of
+from domkl.experiments.mesh_demo import dealt_traffic, demo_config, make_demo, samples_of
 from domkl.mesh.operate.launcher import Launcher
-from domkl.mesh.operate.relay import Relay
+from domkl.mesh.testing.relay import Relay
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "support"))
@@ -23,7 +23,7 @@ from browser import PHONE, Watched, browser  # noqa: E402  after the path
 
 NAMES = ("attic", "barn", "cellar", "gate", "hill", "lane", "pond", "roof", "shed", "yard")
 PLACES = ((3, 9), (9, 8), (5, 5), (8, 3), (13, 9), (12, 2), (15, 5), (2, 6), (6, 1), (2, 2))
-KILLED, CUT = "hill", "pond"
+KILLED = "hill"  # the learner that is cut off is the last by name
 RATE = 4  # samples a second
 
 
@@ -33,10 +33,10 @@ def run(folder: Path) -> None:
     config = demo_config(NAMES, target, seed=1)
     members = [replace(m, place=p) for m, p in zip(config.members, PLACES, strict=True)]
     config = replace(config, members=tuple(members), name="farm")
-    cables = make_demo(folder, config, x, y, CUT)
+    cable = make_demo(folder, config, x, y)
     options = lambda name: ("--csv", str(samples_of(folder, name)), "--rate", str(RATE))  # noqa: E731
     command = [sys.executable, "-m", "domkl", "mesh", "ui", str(folder / "mesh"), "--port", "0"]
-    with Relay(cables) as relay, Launcher(folder / "mesh", options=options) as nodes:
+    with cable as relay, Launcher(folder / "mesh", options=options) as nodes:
         nodes.start()
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ui, browser() as made:
             try:

@@ -9,19 +9,17 @@ from pathlib import Path
 
 import picture
 
-from domkl.experiments.mesh_demo import Findings
-from domkl.experiments.mesh_figure import write_figure
-from domkl.mesh.operate.demo import Plan, run_demo
+from domkl.experiments.mesh_demo import Plan, run_demo, write_figure
 
 
 def main():
     """Run the mesh for half a minute, then draw what happened."""
     args = picture.options(__doc__.splitlines()[0]).parse_args()
-    plan = Plan(n_learners=5, rate=10.0, seconds=30.0)
+    plan = Plan(learners=5, rate=10.0, seconds=30.0)
     with tempfile.TemporaryDirectory() as folder:
-        found = Findings(run_demo(Path(folder), plan, print))
+        record = run_demo(Path(folder), plan, print)
     path = args.out / "mesh_heals.png"
-    write_figure(path, found)
+    write_figure(path, record)
     print(f"wrote {path}")
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import picture
 from amqtt.broker import Broker
 
+from domkl.experiments.mesh_demo import dealt_traffic, demo_config
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.operate.demo_setup import dealt_traffic, demo_config
 from domkl.mesh.operate.launcher import Launcher
 from domkl.mesh.operate.status import ask
 

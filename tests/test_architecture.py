@@ -103,7 +103,6 @@ LINUX = (
     "mesh.operate.backup",
     "mesh.node",
     "mesh.store",
-    "mesh.operate.demo",
     "mesh.operate.doctor",
     "mesh.operate.launcher",
     "mesh.operate.page",

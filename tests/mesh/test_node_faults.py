@@ -12,8 +12,8 @@ from mesh_node import Process, free_ports, mesh_config, sample, wait_until
 from domkl.mesh.config import certificates
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.operate.relay import Cable, Relay
 from domkl.mesh.protocol.events import Timing
+from domkl.mesh.testing.relay import Relay
 from domkl.mesh.transports.base import Address
 
 pytestmark = pytest.mark.slow
@@ -72,11 +72,13 @@ def test_a_cut_is_noticed_at_both_ends_and_heals(tmp_path):
     """No connection breaks, as when a cable is pulled; both go on alone and meet again."""
     config = _mesh(tmp_path / "mesh", NAMES[:2], EDGES[:1])
     north = config.member("north")
-    cable = Cable(Address("127.0.0.1", free_ports(1)[0]), north.address)
-    members = (config.member("east"), replace(north, address=cable.listen))
+    listen = Address("127.0.0.1", free_ports(1)[0])
+    members = (config.member("east"), replace(north, address=listen))
     write_config(tmp_path / "mesh" / "east" / "mesh.toml", replace(config, members=members))
     with contextlib.ExitStack() as stack:
-        relay = stack.enter_context(Relay([cable]))  # east dials: its name sorts first
+        relay = stack.enter_context(
+            Relay(listen, north.address)
+        )  # east dials: its name sorts first
         nodes = [stack.enter_context(Process(tmp_path / "mesh" / name)) for name in NAMES[:2]]
         clients = [node.client() for node in nodes]
         ends = list(zip(clients, ("north", "east"), strict=True))

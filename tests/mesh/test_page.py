@@ -16,9 +16,9 @@ from mesh_served import served
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.operate.launcher import Launcher
-from domkl.mesh.operate.relay import Cable, Relay
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.testing.relay import Relay
 from domkl.mesh.transports.base import Address
 
 pytestmark = [
@@ -58,8 +58,8 @@ def mesh(tmp_path_factory):
     target = Range(HOSTILE, TARGET.low, TARGET.high)
     config = replace(mesh_config(NAMES, EDGES, timing=Timing(silence=2.0)), target=target)
     init_mesh(folder / "mesh", config)
-    cable = Cable(Address("127.0.0.1", free_ports(1)[0]), config.member("c").address)
-    far = replace(config.member("c"), address=cable.listen)  # as its neighbors see it
+    listen = Address("127.0.0.1", free_ports(1)[0])
+    far = replace(config.member("c"), address=listen)  # as its neighbors see it
     for name in "ab":  # they dial, since their names come first
         members = (*config.members[:2], far)
         write_config(folder / "mesh" / name / "mesh.toml", replace(config, members=members))
@@ -72,7 +72,7 @@ def mesh(tmp_path_factory):
     )  # fmt: skip
     command = [sys.executable, "-m", "domkl", "mesh", "ui", str(folder / "mesh"), "--port", "0"]
     with (
-        Relay([cable]) as relay,
+        Relay(listen, config.member("c").address) as relay,
         Launcher(folder / "mesh", options=options) as nodes,
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as ui,
     ):

@@ -6,6 +6,7 @@ from typing import Any
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.options import option, repeatable, switch
+from domkl.cli.output import add_out_argument
 from domkl.graphs.kinds import PLAIN
 from domkl.mesh.operate.parent import require_linux
 from domkl.mesh.transports.registry import TRANSPORTS, missing_extra
@@ -258,7 +259,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
     option(parser, "--rate", "R", "samples per second", default=10.0)
     option(parser, "--seconds", "S", "duration", default=50.0)
     option(parser, "--seed", "S", "seed of the features", default=1)
-    option(parser, "--out", "DIR", "output folder", default=Path("domkl-out"), type=Path)
+    add_out_argument(parser)
     switch(parser, "--keep", "keep the folder of the mesh as well")
     switch(parser, "--json", "print one JSON object")
 

@@ -19,10 +19,10 @@ from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.main import main
 from domkl.cli.mesh import MESHABLE
 from domkl.cli.mesh_watch import Screen, _reloaded
+from domkl.experiments.mesh_demo import MOMENTS, Plan
 from domkl.mesh.config.file import read_config
 from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import state_of
-from domkl.mesh.operate.demo import Plan
 from domkl.mesh.operate.launcher import Launcher
 
 SERIES = ["--target", "load:0:100", "--lags", "2"]
@@ -248,11 +248,10 @@ def test_a_terminal_is_redrawn(capsys):
 
 
 def test_the_demonstration_has_two_victims_apart():
-    plan = Plan()
-    assert (plan.killed, plan.cut) == ("learner-02", "learner-05")
-    assert Plan(n_learners=4).cut != Plan(n_learners=4).killed
-    moments = [plan.moment(what) for what in ("kill", "restart", "cut", "heal")]
-    assert moments == sorted(moments)
+    assert Plan().victims == {"kill": "learner-02", "cut": "learner-10"}
+    assert Plan(learners=4).victims == {"kill": "learner-2", "cut": "learner-4"}
+    assert [*MOMENTS] == ["kill", "restart", "cut", "heal"]
+    assert [*MOMENTS.values()] == sorted(MOMENTS.values())
     assert main(["mesh", "demo", "--learners", "3"]) == 2
     assert main(["mesh", "demo", "--seconds", "29"]) == 2
 

@@ -1,23 +1,20 @@
 """What is made of a demonstration's record, of one that is made up and so known."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 
-from domkl.experiments.mesh_demo import Findings, as_records, as_table
-from domkl.experiments.mesh_figure import write_figure
+from domkl.experiments.mesh_demo import Plan, Record, as_records, as_table, write_figure
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.settings import members_at
 from domkl.mesh.config.topology import named_edges
-from domkl.mesh.operate.demo import Plan, Record, Shot
 from domkl.mesh.protocol.model import Range
 from domkl.sim.simulate import simulate
 
-PLAN = Plan(n_learners=4, rate=1.0, seconds=50.0)
+PLAN = Plan(learners=4, rate=1.0, seconds=50.0)
 MOMENTS = {"kill": 10.0, "restart": 20.0, "cut": 30.0, "heal": 40.0}
-KILLED, CUT = PLAN.killed, PLAN.cut
+KILLED, CUT = PLAN.victims.values()
 
 
 @cache
@@ -45,39 +42,42 @@ def record():
     config, x, y, sums = _setting()
     made = Record(PLAN, config, x, y, moments=dict(MOMENTS))
     made.noticed = {
-        "kill": {"lost": {"a": 0.01, "b": 0.02}, "down": {"a": 4.0, "b": 4.2}},
-        "cut": {"lost": {"a": 19.0}, "down": {"a": 4.1}},  # 19 s: after it had healed
+        ("kill", "lost"): {"a": 0.01, "b": 0.02},
+        ("kill", "down"): {"a": 4.0, "b": 4.2},
+        ("cut", "lost"): {"a": 19.0},  # after it had healed
+        ("cut", "down"): {"a": 4.1},
     }
     for t in range(1, 50):
-        shot = Shot(t + 0.5)
+        seen = np.full((4, 5), np.nan)
         for k, name in enumerate(PLAN.names):
             n = t if name != KILLED or t < 10 else t - 15
             if name == KILLED and 10 <= t < 20:
                 continue
             worse = 0.1 * max(t - 30, 0) if name == CUT and t < 40 else 1.0 if name == CUT else 0.0
-            shot.learned[name], shot.error_sum[name] = n, sums[n, k] + (worse if t >= 30 else 0.0)
-            shot.n_open[name] = 0 if name == CUT and 34 <= t < 42 else 3
+            seen[k, :2] = n, sums[n, k] + (worse if t >= 30 else 0.0)
+            seen[k, 2] = 0 if name == CUT and 34 <= t < 42 else 3
             is_apart = (name == CUT and 30 <= t < 43) or (name == KILLED and t < 22)
-            shot.probes[name] = np.array([0.5, 0.5]) + 0.01 * k + (1.0 if is_apart else 0.0)
-        made.shots.append(shot)
+            seen[k, 3:] = np.array([0.5, 0.5]) + 0.01 * k + (1.0 if is_apart else 0.0)
+        made.times.append(t + 0.5)
+        made.seen.append(seen)
     return made
 
 
 def test_without_faults_errors_are_the_simulation(record):
-    found = Findings(record)
-    for names in found.groups.values():
-        mesh, simulated = found.errors(names, 0.0, 10.0)
+    for group in record.groups.values():
+        mesh, simulated = record.errors(group, 0.0, 10.0)
         assert mesh == pytest.approx(simulated, rel=1e-12)
-    assert found.errors((KILLED,), 10.0, 20.0) == (None, None)
-    mesh, simulated = found.errors((KILLED,), 20.0, 50.0)  # what is learned again counts as it is
+    assert np.isnan(record.errors(record.groups[KILLED], 10.0, 20.0)).all()
+    mesh, simulated = record.errors(
+        record.groups[KILLED], 20.0, 50.0
+    )  # what is learned again counts as it is
     assert mesh == pytest.approx(simulated, rel=1e-12)
 
 
 def test_a_fault_shows(record):
-    found = Findings(record)
-    mesh, simulated = found.errors((CUT,), *found.bounds("cut off"))
+    mesh, simulated = record.errors(record.groups[CUT], MOMENTS["cut"], MOMENTS["heal"])
     assert mesh == pytest.approx(simulated + 0.1 * 9 / 10, rel=0.01)
-    kill, cut = as_records(found)["faults"]
+    kill, cut = as_records(record)["faults"]
     assert (kill["connection_lost_after"], kill["edges_closed_after"]) == (0.02, 4.2)
     assert (cut["connection_lost_after"], cut["edges_closed_after"]) == (None, 4.1)
     assert (kill["all_edges_open_after"], kill["agrees_after"]) == (0.5, 2.5)
@@ -85,17 +85,19 @@ def test_a_fault_shows(record):
 
 
 def test_the_table_says_it(record):
-    text = as_table(as_records(Findings(record)))
+    text = as_table(as_records(record))
     assert f"{KILLED} was killed for 10.0 s." in text
     assert (
         "lost the connection in 20 ms, went on without it, and closed their edges after 4.2" in text
     )
     assert f"{CUT} was cut off for 10.0 s." in text
     assert "saw no connection break" in text
-    record.shots[:] = [replace(shot, probes={}, n_open={}) for shot in record.shots]
-    assert "it had all its edges within (not seen)" in as_table(as_records(Findings(record)))
+    del record.distances  # computed above
+    for seen in record.seen:
+        seen[:, 2:] = np.nan
+    assert "it had all its edges within (not seen)" in as_table(as_records(record))
 
 
 def test_the_picture_is_drawn(record, tmp_path):
-    write_figure(tmp_path / "a.png", Findings(record))
+    write_figure(tmp_path / "a.png", record)
     assert (tmp_path / "a.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

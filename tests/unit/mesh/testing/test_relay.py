@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from domkl.mesh.operate.relay import Cable, Relay
+from domkl.mesh.testing.relay import Relay
 from domkl.mesh.transports.base import Address
 
 
@@ -15,7 +15,7 @@ def ends():
         probe.bind(("127.0.0.1", 0))
         listen = Address("127.0.0.1", probe.getsockname()[1])
         probe.close()
-        with Relay([Cable(listen, Address(*far.getsockname()))]) as relay:
+        with Relay(listen, Address(*far.getsockname())) as relay:
             near = socket.create_connection(listen, timeout=5)
             other, _ = far.accept()
             other.settimeout(5)
