@@ -15,6 +15,7 @@ TESTS = Path(__file__).parent
 README = TESTS / "README.md"
 LEVEL = {
     "errors": 0, "options": 0, "typing": 0, "rng": 0, "checks": 0, "storage": 0,
+    "text": 0,
     "core": 1, "graphs": 1, "data": 1, "metrics": 1,
     "algorithms": 2,
     "sim": 3, "mesh": 3,

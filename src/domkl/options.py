@@ -1,7 +1,11 @@
-"""The words that options take, in functions, in sweep files and at the command line.
+"""Options of functions, sweep files and the command line: their words, and fields that declare one.
 
-This module imports nothing, so that `domkl --help` can list the words without loading NumPy.
+This module imports no library, so that `domkl --help` can list the words without loading NumPy.
 """
+
+from collections.abc import Iterable
+from dataclasses import field
+from typing import Any
 
 #: which rows of a catalog data set are used: those that the paper's authors took, or all complete
 #: ones
@@ -18,3 +22,29 @@ MISSING = ("error", "drop")
 
 #: precision of the states of a simulation
 DTYPES = ("float64", "float32")
+
+#: lags of a time series, unless others are asked for
+LAGS = 5
+
+#: stands for the name of a node in the path of a file
+NODE = "{node}"
+
+#: largest number of levels of a text column, unless another is asked for
+LEVELS = 20
+
+
+def flag(
+    default: Any,
+    text: str,
+    metavar: str | None = None,
+    *,
+    choices: Iterable[str] | None = None,
+    group: str | None = None,
+) -> Any:
+    """A field of a dataclass that is also an option of the command line.
+
+    ``text`` is its help, to which `domkl.cli.options.add_fields` adds the default; ``group`` is the
+    group of options that it belongs to.
+    """
+    told = {"help": text, "metavar": metavar, "choices": choices, "group": group}
+    return field(default=default, metadata=told)

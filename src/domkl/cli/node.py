@@ -10,6 +10,7 @@ from domkl.mesh.config import MESH
 from domkl.mesh.node.resident import leave_out, to_stay
 from domkl.mesh.operate.parent import end_with, require_linux
 from domkl.mesh.transports.registry import missing_extra
+from domkl.text import parse_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -126,7 +127,7 @@ def _options(args: argparse.Namespace) -> "Options":
         lines=args.stdin,
         csv=args.csv,
         rate=args.rate or 0.0,
-        rows=None if args.rows is None else _rows(args.rows),
+        rows=parse_rows(args.rows),
         missing=args.missing,
         form=form_of(args),
         topic=None if args.topic is None else _topic(args.mqtt, args.topic),
@@ -134,12 +135,6 @@ def _options(args: argparse.Namespace) -> "Options":
         until_end=args.until_end,
         accept_loss=args.accept_loss,
     )
-
-
-def _rows(text: str) -> slice:
-    from domkl.mesh.node.sources import parse_rows
-
-    return parse_rows(text)
 
 
 def form_of(args: argparse.Namespace) -> "Form | None":

@@ -10,31 +10,27 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+from domkl.cli.options import Group, defaults_of, option
 from domkl.errors import ParameterError
 from domkl.options import DTYPES
 
+#: the class that holds the defaults of a simulation
+SETTING = "domkl.experiments.compare:Setting"
+OUT = "domkl-out"
 
-def add_out_argument(parser: "argparse._ActionsContainer") -> None:
+
+def add_out_argument(parser: Group) -> None:
     """Declare ``--out``, the folder that every command that computes writes into."""
-    parser.add_argument(
-        "--out", metavar="DIR", default="domkl-out", help="output folder (default: domkl-out)"
-    )
+    option(parser, "--out", "DIR", "output folder", default=OUT)
 
 
-def add_run_arguments(parser: "argparse._ActionsContainer") -> None:
+def add_run_arguments(parser: Group) -> None:
     """Declare the options that every simulation has."""
-    parser.add_argument(
-        "--seed", metavar="S", type=int, default=1, help="seed of all random draws (default: 1)"
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=int,
-        help="cores to use (default: all); results do not depend on it",
-    )
-    parser.add_argument(
-        "--dtype", choices=DTYPES, default="float64", help="precision (default: float64)"
-    )
+    usual = defaults_of(SETTING)
+    option(parser, "--seed", "S", "seed of all random draws", default=usual["seed"])
+    threads = "cores to use (default: all); results do not depend on it"
+    option(parser, "--threads", "N", threads, type=int)
+    option(parser, "--dtype", None, "precision", default=usual["dtype"], choices=DTYPES)
 
 
 def out_folder(args: argparse.Namespace) -> Path:

@@ -43,11 +43,9 @@ from domkl.data.cells import (
 )
 from domkl.data.clock import NO_TIME, Clock, clock_of, times_of
 from domkl.errors import DataError, ParameterError
+from domkl.options import LEVELS, NODE
 from domkl.typing import Floats, Ints
 
-NODE = "{node}"
-#: text columns may have this many levels, unless the caller says otherwise
-LEVELS = 20
 #: a column is no input when more than this share of its cells is missing
 MOSTLY = 0.5
 #: names of columns with a node's place

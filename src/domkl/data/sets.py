@@ -18,7 +18,7 @@ from domkl.data.stations import load_nodes
 from domkl.data.streams import Scaled, check_known, embed, ranges_of, scale_note, scaled
 from domkl.data.tables import RawTable, read_table
 from domkl.errors import DataError, ParameterError
-from domkl.options import RULES, SCALES
+from domkl.options import LAGS, RULES, SCALES
 from domkl.typing import Floats
 
 #: rule "clean" leaves a column out when more than this share of it is missing
@@ -96,7 +96,7 @@ def load_set(
         lags = data.nodes.lags if n_lags is None else tuple(range(1, n_lags + 1))
         wanted = Forecast(target, lags, horizons=(horizon,), scale=scale)
         return load_nodes(data, wanted, ranges=ranges, data_dir=data_dir)[horizon]
-    n_lags = 5 if n_lags is None else n_lags
+    n_lags = LAGS if n_lags is None else n_lags
     found = read(data, data_dir)
     if data.is_series:
         return _prepared_series(data, found, rule, scale, n_lags, horizon, ranges)

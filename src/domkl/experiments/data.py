@@ -5,9 +5,8 @@ a file for each node (``{node}`` in `csv`): then every node is a learner. Otherw
 dealt out to learners, after lags were taken.
 """
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,129 +18,17 @@ from domkl.data.catalog import Bounds, DataSet, Station, find
 from domkl.data.cells import Problems, numbers_of, read_sheet
 from domkl.data.clock import CALENDAR, parse_duration
 from domkl.data.forecast import Forecast, Prepared, prepare
-from domkl.data.nodes import LEVELS, NODE, Form, NodeTable, read_nodes
+from domkl.data.nodes import Form, NodeTable, read_nodes
 from domkl.data.sets import load_set
 from domkl.data.stations import load_nodes
 from domkl.data.streams import deal
 from domkl.data.tables import read_ranges
 from domkl.errors import DataError, ParameterError
-from domkl.options import MISSING, PARTITIONS
+from domkl.experiments.compare import Setting
+from domkl.experiments.options import USUAL, DataOptions
+from domkl.options import LAGS, MISSING, PARTITIONS
+from domkl.text import parse_lags, parse_names, parse_rows
 from domkl.typing import Floats, Seed
-
-
-@dataclass(frozen=True)
-class DataOptions:
-    """What to read and how to scale it; the names are those of the options of `domkl simulate`.
-
-    Lists are words with commas, as at the command line: ``lags="1,2,24"``; a number of lags stands
-    for all of them up to it.
-    """
-
-    data: str | None = None  # a data set of the catalog; traffic, if no CSV file is given either
-    data_dir: str | Path | None = None
-    rule: str = "paper"
-    csv: str | Path | None = None
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    series: str | None = None
-    lags: int | str | None = None
-    horizon: int | str | None = None
-    missing: str = "error"
-    scale: str | None = None  # minmax; of a set of nodes, declared
-    ranges: Path | None = None
-    partition: str | None = None  # interleaved; nodes have their own streams
-    time: str | None = None
-    nodes: str | None = None
-    inputs: str | None = None
-    input_lags: int | str | None = None
-    known_ahead: str | None = None
-    rows: int | str | None = None
-    hold: str | None = None
-    every: str | None = None
-    levels: int = LEVELS
-    na: tuple[str, ...] = ()
-    time_format: str | None = None
-    places: Path | None = None
-    is_class: bool = False  # whether the target has two values, which become -1 and 1
-
-    @property
-    def known(self) -> DataSet | None:
-        """The data set of the catalog, unless a CSV file is given."""
-        return None if self.csv is not None else find(self.data or "traffic")
-
-    @property
-    def has_nodes(self) -> bool:
-        """Whether learners have streams of their own, which are not dealt."""
-        if self.known is not None:
-            return self.known.nodes is not None
-        return bool(self.time or self.nodes or NODE in str(self.csv))
-
-    @property
-    def how_scaled(self) -> str:
-        """The scale that was asked for, or the default."""
-        is_declared = self.known is not None and self.known.nodes is not None
-        return self.scale or ("declared" if is_declared else "minmax")
-
-    @property
-    def horizons(self) -> tuple[int, ...] | None:
-        """The horizons that were asked for."""
-        return None if self.horizon is None else parse_numbers("horizon", self.horizon, 0)
-
-
-def parse_numbers(name: str, given: int | str, minimum: int = 1) -> tuple[int, ...]:
-    """Read a number, or several with commas.
-
-    Examples
-    --------
-    >>> parse_numbers("horizon", "1,6,24"), parse_numbers("horizon", 3)
-    ((1, 6, 24), (3,))
-    """
-    words = [word for word in str(given).split(",") if word.strip()]
-    if not words or not all(re.fullmatch(r"\s*\d+\s*", word) for word in words):
-        raise ParameterError(f"{name} must be numbers such as 1,6,24, got {given!r}")
-    made = tuple(checks.whole(name, int(word), minimum) for word in words)
-    if len(set(made)) < len(made):
-        raise ParameterError(f"{name} must not repeat a number, got {given!r}")
-    return made
-
-
-def parse_lags(name: str, given: int | str) -> tuple[int, ...]:
-    """Read lags: a number stands for all up to it, several with commas for themselves.
-
-    Examples
-    --------
-    >>> parse_lags("lags", 3), parse_lags("lags", "1,24"), parse_lags("lags", "24,")
-    ((1, 2, 3), (1, 24), (24,))
-    """
-    if isinstance(given, str) and "," in given:
-        return parse_numbers(name, given)
-    (n_lags,) = parse_numbers(name, given, 0)
-    return tuple(range(1, n_lags + 1))
-
-
-def parse_rows(given: int | str | None) -> slice:
-    """Read N, the first N rows, or first:end:step as a slice of Python.
-
-    Examples
-    --------
-    >>> parse_rows("6000"), parse_rows("1::4")
-    (slice(None, 6000, None), slice(1, None, 4))
-    """
-    if given is None:
-        return slice(None)
-    text = str(given)
-    if re.fullmatch(r"\d+", text):
-        return slice(checks.whole("rows", int(text), 1))
-    if not re.fullmatch(r"\d*:\d*(:[1-9]\d*)?", text):
-        raise ParameterError(f"rows must be N or first:end:step, got {given!r}")
-    return slice(*(int(part) if part else None for part in text.split(":")))
-
-
-def _listed(given: str | None) -> tuple[str, ...] | None:
-    """Names with commas; None if none were given."""
-    if given is None:
-        return None
-    return tuple(name.strip() for name in given.split(",") if name.strip())
 
 
 def read_data(options: DataOptions) -> Prepared:
@@ -172,13 +59,13 @@ def read_forecasts(options: DataOptions) -> list[Prepared]:
 
 
 def learners_of(data: Prepared, n_learners: int | None) -> int:
-    """How many learners: as asked for, 10 by default; nodes of their own are so many."""
+    """The number of learners: of nodes, otherwise as asked for, or the default of `Setting`."""
     own = len(data.stations)
     if own and n_learners not in (None, own):
         raise ParameterError(
             f"learners must be {own} for {data.name}, one for each node, got {n_learners}"
         )
-    return own or (10 if n_learners is None else n_learners)
+    return own or (Setting.n_learners if n_learners is None else n_learners)
 
 
 def dealt(
@@ -192,7 +79,7 @@ def dealt(
 
 def _from_catalog(options: DataOptions, ranges: dict[str, Bounds] | None) -> list[Prepared]:
     _check_catalog(options)
-    name = options.data or "traffic"
+    name = options.data or USUAL
     data = find(name)
     partition = None if data.nodes else options.partition or PARTITIONS[0]
     facts = {"partition": partition, "missing": options.missing, "series": None}
@@ -236,7 +123,7 @@ def _check_catalog(options: DataOptions) -> None:
     """Refuse options that a data set of the catalog does not take."""
     if options.series is not None or (options.target is not None and options.data is None):
         raise ParameterError("target and series need a csv file")
-    name = options.data or "traffic"
+    name = options.data or USUAL
     data = find(name)
     kind = "a time series" if data.is_series else f"the set {name}"
     if data.nodes is not None and options.partition is not None:
@@ -262,10 +149,10 @@ def _forecast(options: DataOptions, target: str) -> Forecast:
     """The user's wishes; lags and horizons are those of a forecast."""
     return Forecast(
         target,
-        inputs=_listed(options.inputs),
+        inputs=parse_names(options.inputs),
         input_lags=(1,) if options.input_lags is None
         else parse_lags("input-lags", options.input_lags),
-        ahead=_listed(options.known_ahead) or (),
+        ahead=parse_names(options.known_ahead) or (),
         horizons=options.horizons or (1,),
         hold=None if options.hold is None else parse_duration(options.hold),
         scale=options.how_scaled,
@@ -274,7 +161,7 @@ def _forecast(options: DataOptions, target: str) -> Forecast:
 
 def _form(options: DataOptions) -> Form:
     return Form(
-        time=_listed(options.time) or (),
+        time=parse_names(options.time) or (),
         nodes=options.nodes,
         levels=options.levels,
         na=tuple(options.na),
@@ -286,11 +173,11 @@ def _form(options: DataOptions) -> Form:
 
 def _read(options: DataOptions, target: str, is_whole: bool) -> NodeTable:
     """Read the files: the columns that were asked for, or all."""
-    form, inputs = _form(options), _listed(options.inputs)
+    form, inputs = _form(options), parse_names(options.inputs)
     wanted = None
     if inputs is not None or options.series is not None:
         dated = CALENDAR if form.time else ()
-        names = (*(inputs or ()), *(_listed(options.known_ahead) or ()))
+        names = (*(inputs or ()), *(parse_names(options.known_ahead) or ()))
         if target in names:
             raise ParameterError(
                 f"inputs must not have the target {target!r} without lag; give --lags"
@@ -361,7 +248,7 @@ def _wanted(options: DataOptions) -> Forecast:
     wanted = _forecast(options, _target(options))
     if options.lags is None and options.horizon is None and not options.series:
         return replace(wanted, lags=(), horizons=(0,))
-    return replace(wanted, lags=parse_lags("lags", 5 if options.lags is None else options.lags))
+    return replace(wanted, lags=parse_lags("lags", LAGS if options.lags is None else options.lags))
 
 
 def _prepared(

@@ -15,6 +15,7 @@ from domkl.experiments.figures import draw
 from domkl.experiments.reproduce.document import Figure, Line, Panel, plain
 from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
+from domkl.text import text_table
 
 
 class Part(NamedTuple):
@@ -119,27 +120,6 @@ def mean_and_half(found: Interval) -> list[str]:
     if half < 1e-12 * abs(found.mean):  # the trials are equal; this is a rounding error
         half = np.zeros(())
     return [number(found.mean), number(half)]
-
-
-def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Align rows below the names in the first row: the first column left, the others right.
-
-    Examples
-    --------
-    >>> print(text_table([("name", "n"), ("a", "10")]))
-    name   n
-    --------
-    a     10
-    """
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
 def number(value: Any) -> str:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.experiments.data import DataOptions, read_data
+from domkl.experiments.data import read_data
+from domkl.experiments.options import DataOptions
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from domkl.data.forecast import Prepared
 from domkl.data.sets import load_set
 from domkl.errors import DomklError
 from domkl.experiments.compare import Setting, suited_to
-from domkl.experiments.data import DataOptions, read_forecasts
+from domkl.experiments.data import read_forecasts
+from domkl.experiments.options import DataOptions
 from domkl.experiments.reproduce.tasks.base import ReportProgress, Stream, Task
 from domkl.experiments.reproduce.tasks.curves import Curves
 from domkl.experiments.reproduce.tasks.nodes import NodeErrors

@@ -10,12 +10,13 @@ import numpy as np
 
 from domkl import checks
 from domkl.errors import ParameterError
-from domkl.experiments.report import finite, mean_and_half, text_table
+from domkl.experiments.report import finite, mean_and_half
 from domkl.experiments.store import Results
 from domkl.experiments.sweep import FORMATS
 from domkl.experiments.sweep.plan import MEASURED, Plan, Point
 from domkl.experiments.sweep.unit import Unit
 from domkl.metrics.intervals import interval
+from domkl.text import text_table
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from domkl.core.features import RandomFeatures
 from domkl.data.forecast import Prepared
 from domkl.errors import DataError, WorkerError
 from domkl.experiments.compare import Setting, draw_features, is_diverged, score
-from domkl.experiments.data import DataOptions, dealt, read_data
+from domkl.experiments.data import dealt, read_data
+from domkl.experiments.options import DataOptions
 from domkl.experiments.store import Results, algorithm_digest, code_digest, digest_of, key_of
 from domkl.graphs.graph import Graph
 from domkl.graphs.kinds import KINDS

@@ -216,25 +216,6 @@ def _warn_if_short(path: Path, sample_format: TickFormat, values: Floats) -> Non
         )
 
 
-def parse_rows(text: str) -> slice:
-    """Read ``first:end:step`` as a Python slice; ``0::4`` is every fourth row.
-
-    Examples
-    --------
-    >>> parse_rows("1::4")
-    slice(1, None, 4)
-    """
-    try:
-        parts = [int(part) if part else None for part in text.split(":")]
-    except ValueError:
-        parts = []
-    if not 2 <= len(parts) <= 3 or any(part is not None and part < 0 for part in parts):
-        raise DataError(f"rows must be first:end:step, got {text!r}")
-    if len(parts) == 3 and parts[2] == 0:
-        raise DataError(f"step of rows must be >= 1, got {text!r}")
-    return slice(*parts)
-
-
 async def until_learned(node: Node) -> None:
     """Wait until all accepted samples are learned."""
     while not node.is_idle:

@@ -15,6 +15,7 @@ from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.folder import TOKEN
 from domkl.mesh.config.settings import WILDCARDS
 from domkl.mesh.operate.verdict import duration, verdict_of, window_of
+from domkl.text import text_table
 
 TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**23  # bytes
@@ -184,16 +185,7 @@ COLUMNS = ("learner", "pid", "verdict", "samples", "error", "alone", "last value
 
 def as_table(rows: Sequence[Row]) -> str:
     """A table as text; errors are recent ones, root mean squares in the target's units."""
-    cells = [COLUMNS, *map(_cells, rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(COLUMNS))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+    return text_table([COLUMNS, *map(_cells, rows)])
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from mesh_node import DEADLINE, made, sample, solo_config, solo_folder
 
 from domkl.errors import DataError
 from domkl.mesh.node.intake import SampleFormat
-from domkl.mesh.node.sources import Replay, from_lines, parse_rows, until_learned
+from domkl.mesh.node.sources import Replay, from_lines, until_learned
 
 
 def test_rows_of_a_file_by_slice_and_by_policy(tmp_path):
@@ -15,14 +15,10 @@ def test_rows_of_a_file_by_slice_and_by_policy(tmp_path):
     form = SampleFormat(config.model(), None)
     path = tmp_path / "table.csv"
     path.write_text("b,load,a,other\n0,1,2,x\n0.5,1,99,x\n1,3,4,x\n0,7,8,x\n")
-    replay = Replay(path, form, parse_rows("1::2"))
+    replay = Replay(path, form, slice(1, None, 2))
     assert replay.values.tolist() == [[99, 0.5, 1], [8, 0, 7]]
     with pytest.raises(DataError, match="at least one, got none of 4"):
         Replay(path, form, slice(4, None))
-    for wrong in ("x", "1", "::0", "-1:", "1:2:3:4"):
-        with pytest.raises(DataError, match="rows"):
-            parse_rows(wrong)
-
     folder = solo_folder(tmp_path, outside="refuse")
 
     async def story():

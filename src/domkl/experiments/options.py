@@ -1,0 +1,138 @@
+"""The data that an experiment asks for, as words: of the command line and of sweep files.
+
+This module loads no library, so that `domkl simulate --help` can show the options at once.
+`experiments/data.py` reads what they name.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from domkl.data.catalog import DATASETS, DataSet, find
+from domkl.options import LAGS, LEVELS, MISSING, NODE, PARTITIONS, RULES, SCALES, flag
+from domkl.text import parse_numbers
+
+#: the data set that is used if neither a data set nor a file is named
+USUAL = "traffic"
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """What to read and how to scale it; the fields are options of `domkl simulate`.
+
+    Lists are words with commas, as at the command line: ``lags="1,2,24"``; a number of lags stands
+    for all of them up to it.
+    """
+
+    data: str | None = flag(
+        None, f"a data set of the catalog: {', '.join(DATASETS)} (default: {USUAL})", "NAME",
+        choices=DATASETS, group="data",
+    )  # fmt: skip
+    data_dir: str | Path | None = flag(
+        None, "folder with its file (default: $DOMKL_DATA, then the cache)", "DIR", group="data"
+    )
+    rule: str = flag(
+        RULES[0], "rows of a data set: those that the authors used, or all complete ones",
+        choices=RULES, group="data",
+    )  # fmt: skip
+    csv: str | Path | None = flag(
+        None, f"a CSV file with a header, plain or .gz; with {NODE} in the name, one file per node",
+        "FILE", group="data",
+    )  # fmt: skip
+    target: str | None = flag(None, "the column of a table to predict", "COLUMN", group="data")
+    drop: tuple[str, ...] = flag(
+        (), "a column of a table that is not an input", "COLUMN", group="data"
+    )
+    series: str | None = flag(
+        None, "the column of a time series; only its lags are inputs", "COLUMN", group="data"
+    )
+    lags: int | str | None = flag(
+        None, "lags of the target: 5 for 1 to 5, or 1,2,3,24; lag 1 is the newest known value"
+        f" (default: {LAGS} for a time series, or those of the data set)", "S", group="data",
+    )  # fmt: skip
+    horizon: int | str | None = flag(
+        None, "predict H steps after the newest known value, or a list such as 1,6,24; labels are"
+        " learned when they become known (default: the next value, or those of the data set)",
+        "H", group="data",
+    )  # fmt: skip
+    inputs: str | None = flag(
+        None, "columns to use as inputs, and hour, weekday, yearday, computed from the time"
+        " (default: all usable columns)", "A,B,C", group="data",
+    )  # fmt: skip
+    rows: int | str | None = flag(
+        None, "the first N rows, or a Python slice", "N or A:B:C", group="data"
+    )
+    missing: str = flag(
+        MISSING[0], "what to do with rows that have empty cells, if rows are dealt out",
+        choices=MISSING, group="data",
+    )  # fmt: skip
+    scale: str | None = flag(
+        None, "minmax: (v - min)/(max - min); authors: as the authors did, mostly (v - min)/max;"
+        " declared: by declared ranges; none: not at all (default: minmax; for data sets of nodes,"
+        " declared)", choices=SCALES, group="data",
+    )  # fmt: skip
+    ranges: Path | None = flag(
+        None, "declared ranges: a CSV file with the columns column, low, high", "FILE", group="data"
+    )
+    time: str | None = flag(
+        None, "column with the time, or several: year,month,day,hour or date,time", "COLUMN",
+        group="nodes",
+    )  # fmt: skip
+    nodes: str | None = flag(None, "column with the name of the node", "COLUMN", group="nodes")
+    time_format: str | None = flag(
+        None, "format of times that are not ISO dates, such as %m/%d/%Y (default: detected)", "F",
+        group="nodes",
+    )  # fmt: skip
+    every: str | None = flag(
+        None, "step of the clock, such as 30min (default: detected)", "D", group="nodes"
+    )
+    hold: str | None = flag(
+        None, "how long the last known value replaces a missing input, such as 12h (default: a day,"
+        " or three steps if that is longer)", "D", group="nodes",
+    )  # fmt: skip
+    input_lags: int | str | None = flag(
+        None, "lags of the other inputs, as --lags (default: the newest value)", "S", group="nodes"
+    )
+    known_ahead: str | None = flag(
+        None, "inputs that are known ahead, taken at the time of the label; from a file of"
+        " measurements this is a perfect forecast", "A,B", group="nodes",
+    )  # fmt: skip
+    levels: int = flag(
+        LEVELS, "largest number of levels of a text column, each an input of 0 or 1", "N",
+        group="nodes",
+    )  # fmt: skip
+    na: tuple[str, ...] = flag(
+        (), "another word or number that means a missing cell, such as --na=-200", "WORD",
+        group="nodes",
+    )  # fmt: skip
+    places: Path | None = flag(
+        None, "CSV file with node, latitude, longitude; each node is joined with the three nearest",
+        "FILE", group="nodes",
+    )  # fmt: skip
+    partition: str | None = flag(
+        None, f"how samples are dealt out to the learners (default: {PARTITIONS[0]})",
+        choices=PARTITIONS, group="network",
+    )  # fmt: skip
+    is_class: bool = False  # whether the target has two values, which become -1 and 1
+
+    @property
+    def known(self) -> DataSet | None:
+        """The data set of the catalog, unless a CSV file is given."""
+        return None if self.csv is not None else find(self.data or USUAL)
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether learners have streams of their own, which are not dealt."""
+        if self.known is not None:
+            return self.known.nodes is not None
+        return bool(self.time or self.nodes or NODE in str(self.csv))
+
+    @property
+    def how_scaled(self) -> str:
+        """The scale that was asked for, or the default."""
+        is_declared = self.known is not None and self.known.nodes is not None
+        return self.scale or ("declared" if is_declared else "minmax")
+
+    @property
+    def horizons(self) -> tuple[int, ...] | None:
+        """The horizons that were asked for."""
+        return None if self.horizon is None else parse_numbers("horizon", self.horizon, 0)
