@@ -5,6 +5,7 @@ DomklError
 ├── DataError      (ValueError)   samples, tables or files that cannot be used
 ├── GraphError     (ValueError)   a network that cannot be built, or does not suit the algorithm
 ├── WireError      (ValueError)   bytes that are not a frame, or a frame that must be ignored
+├── VersionError   (ImportError)  a library of a version that domkl was not tested with
 ├── MeshError                     a mesh that cannot start or has failed
 └── WorkerError                   worker processes or machines that have failed
 
@@ -31,6 +32,10 @@ class GraphError(DomklError, ValueError):
 
 class WireError(DomklError, ValueError):
     """Bytes that are not a frame, or a frame that must be ignored."""
+
+
+class VersionError(DomklError, ImportError):
+    """A library of a version that domkl was not tested with."""
 
 
 class MeshError(DomklError):

@@ -23,14 +23,12 @@ and whole runs of it are compiled.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numba
 import numpy as np
-from numba.core.errors import NumbaError
 from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
@@ -38,6 +36,7 @@ from domkl.core.exchange import Delivery
 from domkl.core.jit import IS_COMPILING, Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.losses import BuiltIn, Loss
+from domkl.core.numba_internals import NumbaError, is_at_hand, is_stored, machine_code, types_of
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
 
@@ -347,46 +346,6 @@ def n_notes(law: Law, state: Any) -> int:
     return 0 if law.notes is None else law.notes(state)
 
 
-_entries: dict[Any, Callable[..., Any]] = {}
-
-
-def machine_code(dispatcher: Any, *given: Any) -> Any:
-    """Give what to call instead of a compiled function, with NamedTuples of arrays as arguments.
-
-    Numba looks up the type of every field anew at each call, in Python, which takes ten times as
-    long as a small step of learning. Here its machine code is found by the arrays' layouts.
-    """
-    key = _layout(dispatcher, given)
-    entry = _entries.get(key)
-    if entry is None:
-        typeof: Any = numba.typeof
-        overloads = getattr(dispatcher, "overloads", None)
-        if overloads is None:  # a Python function
-            return dispatcher
-        found = overloads.get(tuple(typeof(each) for each in given))
-        if found is None:  # to be compiled by this call, or to be called with other types
-            return dispatcher
-        entry = _entries[key] = found.entry_point
-    return entry
-
-
-def _layout(dispatcher: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    layout: list[Any] = [dispatcher]
-    _add_layout(layout, given)
-    return tuple(layout)
-
-
-def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
-    """Append what the types of these values follow from."""
-    for value in given:
-        if type(value) is np.ndarray:
-            layout += (value.dtype, value.ndim, value.flags.num)
-        else:
-            layout.append(type(value))
-            if isinstance(value, tuple):
-                _add_layout(layout, value)
-
-
 #: seconds that may be lost by running interpreted before a host is compiled, which costs some more
 PATIENCE = 2.0
 _lost: dict[Any, float] = {}
@@ -398,20 +357,12 @@ def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: flo
     It is where its binary is at hand or stored on disk, and where `PATIENCE` is used up by this
     call and those before it. So a first small run does not wait for the compiler.
     """
-    if not IS_COMPILING:
+    if not IS_COMPILING or is_at_hand(dispatcher, arguments):
         return True
-    if _layout(dispatcher, arguments) in _entries:
-        return True
-    typeof: Any = numba.typeof
-    kinds = tuple(typeof(argument) for argument in arguments)
-    if kinds in dispatcher.overloads:
-        return True
-    key = (dispatcher, kinds)
+    key = (dispatcher, types_of(arguments))
     is_new = key not in _lost
     _lost[key] = _lost.get(key, 0.0) + seconds
-    has = getattr(dispatcher._cache, "has", None)
-    is_stored = is_new and has is not None and has(kinds, dispatcher.targetctx)
-    return is_stored or _lost[key] >= PATIENCE
+    return (is_new and is_stored(dispatcher, arguments)) or _lost[key] >= PATIENCE
 
 
 def refused_losses(algorithm: Algorithm, message: Mapping[str, Array]) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 from domkl import checks
 from domkl.core.exchange import Delivery
 from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, name_apart, sweep
+from domkl.core.numba_internals import class_of
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
@@ -183,7 +184,7 @@ def function(state: Any) -> Any:
 
 @compiled_as(predict)
 def _predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> Any:
-    law = LAWS[state.instance_class].predict
+    law = LAWS[class_of(state)].predict
     return lambda state, parameters, inputs, prediction: law(state, parameters, inputs, prediction)
 
 
@@ -191,7 +192,7 @@ def _predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> Any:
 def _local_step(
     state: Any, parameters: Any, inputs: Any, y: Any, prediction: Any, net: Any, message: Any
 ) -> Any:
-    law = LAWS[state.instance_class].local_step
+    law = LAWS[class_of(state)].local_step
     return lambda state, parameters, inputs, y, prediction, net, message: law(
         state, parameters, inputs, y, prediction, net, message
     )
@@ -199,11 +200,11 @@ def _local_step(
 
 @compiled_as(merge)
 def _merge(state: Any, parameters: Any, heard: Any, net: Any) -> Any:
-    law = LAWS[state.instance_class].merge
+    law = LAWS[class_of(state)].merge
     return lambda state, parameters, heard, net: law(state, parameters, heard, net)
 
 
 @compiled_as(function)
 def _function(state: Any) -> Any:
-    law = LAWS[state.instance_class].function
+    law = LAWS[class_of(state)].function
     return None if law is None else lambda state: law(state)

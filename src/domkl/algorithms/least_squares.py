@@ -43,7 +43,6 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
-    machine_code,
 )
 from domkl.algorithms.law import Law
 from domkl.core.hedge import add_regrets, evidence, polynomial
@@ -61,6 +60,7 @@ from domkl.core.losses import (
     robust_square,
     sigmoid,
 )
+from domkl.core.numba_internals import machine_code
 from domkl.core.rls import first_factors, shrink, variance
 from domkl.core.vectors import added_scaled, copied, scaled, smallest, tracked_sum
 from domkl.errors import ParameterError

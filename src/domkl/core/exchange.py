@@ -5,13 +5,12 @@ those of the learners that hear; the same array where all learners are in one pl
 """
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from domkl.core.jit import IS_COMPILING, row, sweep
+from domkl.core.numba_internals import prefetch
 from domkl.core.vectors import (
     added,
     added_difference,
@@ -178,35 +177,13 @@ def is_within(values: Array, limit: float) -> bool:
 # nanoseconds, unless it is asked for while the learner before is at work.
 
 LINE = 64  # bytes that come at once
-READ, KEEP_IN_SECOND_LEVEL, DATA = 0, 2, 1  # as LLVM numbers them
-
-_LLVM: Any = cgutils  # Numba's code generator, which has no types
-
-
-@intrinsic
-def _prefetch(typing_context: Any, values: Any, i: Any) -> Any:
-    """Ask for the cache line that holds values[i]; a hint, without effect on any result."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), cgutils.voidptr_t)
-        number, ir = cgutils.int32_t, _LLVM.ir
-        form = ir.FunctionType(ir.VoidType(), [place.type, number, number, number])
-        hint = builder.module.declare_intrinsic("llvm.prefetch", [place.type], form)
-        flags = [number(flag) for flag in (READ, KEEP_IN_SECOND_LEVEL, DATA)]
-        builder.call(hint, [place, *flags])
-        return context.get_dummy_value()
-
-    return types.void(values, i), generate
-
-
 if IS_COMPILING:
 
     @row
     def prefetched(values: Array) -> None:
         """Ask for a contiguous row."""
         for i in range(0, values.size, LINE // values.itemsize):
-            _prefetch(values, i)  # type: ignore[call-arg]
+            prefetch(values, i)  # type: ignore[call-arg]
 
 else:  # intrinsics exist in compiled code only
 

@@ -20,44 +20,32 @@ the files it calls into, and the index of a function's binaries names the classe
 Two things would go wrong: a changed callee runs stale, and an index that names a user's class
 cannot be read by a process without that class. So every binary of the package carries the digest of
 all compiled folders, and binaries for a user's classes go to files of their own, named by the
-digest of the user's source (`StampedCache`).
+digest of the user's source (numba_internals.py).
 """
 
-import contextlib
-import functools
 import hashlib
 import inspect
 import sys
-import threading
 from collections import namedtuple
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import numba
-from numba.core import event as events
-from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
-from numba.extending import overload
+
+from domkl.core import numba_internals
+from domkl.core.numba_internals import INTERNAL, classes_in, store_binaries
+from domkl.core.numba_internals import IS_COMPILING as IS_COMPILING
+from domkl.core.numba_internals import compiled_as as compiled_as
+from domkl.core.numba_internals import noted_compilation as noted_compilation
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUSED = {"contract"}
 AS_WRITTEN = False  # fast-math flags: none
-#: of what only compiled code calls: no entry from Python or C, whose code costs most to compile
-INTERNAL: Any = {
-    "error_model": "numpy",
-    "fastmath": AS_WRITTEN,
-    "no_cpython_wrapper": True,
-    "no_cfunc_wrapper": True,
-}
 PACKAGE = Path(__file__).parents[1]
 #: folders whose code ends up in binaries
 COMPILED = ("core", "algorithms", "sim")
-
-COMPILING = "compiling; this takes up to a minute, once"
-
-IS_COMPILING = not getattr(numba.config, "DISABLE_JIT", False)
 
 
 def source_digest(*places: Path) -> str:
@@ -103,59 +91,6 @@ def generic(function: F) -> F:
     return made  # type: ignore[no-any-return]
 
 
-def compiled_as(function: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a Python function a compiled form, made for the types of its arguments.
-
-    This is Numba's `overload`, without its demand that annotations be equal. Callers call it: to
-    copy it into them (``inline="always"``) took a sixth more time to compile.
-    """
-    made: Any = overload(function, jit_options=INTERNAL, strict=False)
-    return made  # type: ignore[no-any-return]
-
-
-@functools.cache
-def _note_once() -> None:
-    print(COMPILING, file=sys.stderr)
-
-
-class _CompilationNote(events.Listener):
-    """Prints a note when compiling has gone on for a while."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._timer: threading.Timer | None = None
-
-    def on_start(self, event: Any) -> None:
-        """Start to wait with the first function that is compiled."""
-        if self._timer is None:
-            self._timer = threading.Timer(self._seconds, _note_once)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def on_end(self, event: Any) -> None:
-        """Go on waiting: many functions follow each other."""
-
-    def stop(self) -> None:
-        """Print no more."""
-        if self._timer is not None:
-            self._timer.cancel()
-
-
-@contextlib.contextmanager
-def noted_compilation(seconds: float = 1.0) -> Iterator[None]:
-    """Print a note on standard error if the block waits for the compiler longer than this.
-
-    Binaries that are stored on disk are no compilation.
-    """
-    note, numba_events = _CompilationNote(seconds), cast(Any, events)
-    numba_events.register("numba:compile", note)
-    try:
-        yield
-    finally:
-        numba_events.unregister("numba:compile", note)
-        note.stop()
-
-
 def _compiled(function: F, **options: Any) -> F:
     njit: Any = numba.njit  # whose annotations know fewer options
     dispatcher = njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
@@ -165,97 +100,13 @@ def _compiled(function: F, **options: Any) -> F:
 
 
 def stamp_cache(dispatcher: Any, stamp: str) -> None:
-    """Store a function's binaries on disk, valid for this stamp only.
-
-    They are not stored where there is no folder for them, on a read-only system for example, or
-    should a Numba release have moved what `StampedCache` builds on: then the function is compiled
-    anew in each process, which is slower to start and never stale.
-    """
-    dispatcher._cache = _LaterCache(dispatcher.py_func, stamp)
+    """Store a function's binaries on disk, valid for this stamp only."""
+    store_binaries(dispatcher, stamp, foreign_suffix)
 
 
-class _LaterCache:
-    """A `StampedCache` that looks for its folder when it is first asked.
-
-    Of the package's functions most are compiled into others, and never asked for by themselves.
-    """
-
-    def __init__(self, function: Any, stamp: str) -> None:
-        self._given = function, stamp
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # what copying and pickling ask for, before there is anything
-            raise AttributeError(name)
-        return getattr(self._made, name)
-
-    @functools.cached_property
-    def _made(self) -> Any:
-        try:
-            return StampedCache(*self._given)
-        except (RuntimeError, AttributeError, TypeError):
-            return cast(Any, NullCache)()
-
-
-class StampedCache(FunctionCache):
-    """The binaries of one function, with one index for the package and one for each user's law."""
-
-    def __init__(self, function: Any, stamp: str) -> None:
-        begin: Any = super().__init__
-        begin(function)
-        self._stamp = stamp
-        self._cache_file = self._file("")
-
-    def _file(self, suffix: str) -> "_TolerantIndex":
-        made: Any = _TolerantIndex
-        index: _TolerantIndex = made(
-            self._cache_path, self._impl.filename_base + suffix, self._stamp
-        )
-        return index
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load the binary for this signature, where there is one."""
-        load: Any = super().load_overload
-        return self._at(sig, lambda: load(sig, target_context))
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Store the binary for this signature."""
-        save: Any = super().save_overload
-        self._at(sig, lambda: save(sig, data))
-
-    def has(self, sig: Any, target_context: Any) -> bool:
-        """Whether there is a binary for this signature."""
-        index: Any = self._index_key
-        key = index(sig, target_context.codegen())
-
-        def look() -> bool:
-            file: Any = self._cache_file
-            return key in file._load_index()
-
-        return bool(self._at(sig, look))
-
-    def _at(self, sig: Any, work: Callable[[], Any]) -> Any:
-        """Do this with the file that belongs to the classes in a signature."""
-        own = self._cache_file
-        try:
-            suffix = foreign_suffix(sig)
-        except OSError:  # a class of an interactive session has no source to digest
-            return None
-        try:
-            self._cache_file = own if not suffix else self._file(suffix)
-            return work()
-        finally:
-            self._cache_file = own
-
-
-class _TolerantIndex(IndexDataCacheFile):
-    """An index that counts as empty where it cannot be read: it may name classes that moved."""
-
-    def _load_index(self) -> Any:
-        load: Any = super()._load_index
-        try:
-            return load()
-        except Exception:
-            return {}
+def c_function(function: Any, arguments: Any, symbol: str) -> Any:
+    """Compile a function for compiled code that calls it by its symbol; keep what this returns."""
+    return numba_internals.c_function(function, arguments, symbol, STAMP, foreign_suffix)
 
 
 #: classes of users whose instances are passed to compiled code, and the functions behind each
@@ -267,7 +118,7 @@ def foreign_suffix(sig: Any) -> str:
 
     Raises OSError for a class whose source cannot be found again by another process.
     """
-    found = {cls for cls in _classes(sig) if not cls.__module__.startswith("domkl.")}
+    found = {cls for cls in classes_in(sig) if not cls.__module__.startswith("domkl.")}
     if not found:
         return ""
     digest = hashlib.sha256()
@@ -278,17 +129,6 @@ def foreign_suffix(sig: Any) -> str:
         for part in sorted(set(_sources(FOREIGN.get(cls, ())))):
             digest.update(part)
     return f"-{digest.hexdigest()[:16]}"
-
-
-def _classes(given: Any) -> Iterator[type]:
-    """The NamedTuple classes in a signature or a type."""
-    parts = given if isinstance(given, tuple) else getattr(given, "types", ())
-    if isinstance(given, (types.NamedTuple, types.NamedUniTuple)):
-        yield given.instance_class
-    if isinstance(given, types.UniTuple):  # also NamedUniTuple: one type for all members
-        parts = (given.dtype,)
-    for part in parts:
-        yield from _classes(part)
 
 
 def _sources(functions: tuple[Any, ...]) -> Iterator[bytes]:
@@ -347,7 +187,7 @@ class Parameters:
         cls.Tuple = made
 
     def as_tuple(self) -> Any:
-        """The fields as compiled code takes them: numbers, and losses as theirs."""
+        """The fields as compiled code takes them: numbers as float, losses in compiled form."""
         kind: Any = self.Tuple
         return kind(*(_plain(getattr(self, name)) for name in kind._fields))
 

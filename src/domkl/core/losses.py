@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.core.jit import FOREIGN, Parameters, compiled_as, scalar, sweep
+from domkl.core.numba_internals import class_of
 from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
@@ -184,19 +185,19 @@ def _functions(kind: type) -> tuple[Callable[..., Any], ...]:
 
 @compiled_as(loss_value)
 def _compiled_value(loss: Any, f: Any, y: Any) -> Any:
-    function = _functions(loss.instance_class)[0]
+    function = _functions(class_of(loss))[0]
     return lambda loss, f, y: function(loss, f, y)
 
 
 @compiled_as(loss_derivative)
 def _compiled_derivative(loss: Any, f: Any, y: Any) -> Any:
-    function = _functions(loss.instance_class)[1]
+    function = _functions(class_of(loss))[1]
     return lambda loss, f, y: function(loss, f, y)
 
 
 @compiled_as(pull)
 def _compiled_pull(loss: Any, v: Any, y: Any, tau: Any) -> Any:
-    function = _functions(loss.instance_class)[2]
+    function = _functions(class_of(loss))[2]
     return lambda loss, v, y, tau: function(loss, v, y, tau)
 
 

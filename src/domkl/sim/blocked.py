@@ -30,12 +30,12 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     is_worth_compiling,
-    machine_code,
 )
 from domkl.algorithms.law import function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
 from domkl.core.jit import generic, sweep
+from domkl.core.numba_internals import machine_code
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all, ring_of
 from domkl.sim.cv import Pairs, by_moments

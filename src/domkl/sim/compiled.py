@@ -17,13 +17,13 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     is_worth_compiling,
-    machine_code,
     n_notes,
 )
 from domkl.algorithms.law import LAWS, function, local_step, merge, predict
 from domkl.core.exchange import Wires
 from domkl.core.features import RandomFeatures
 from domkl.core.jit import compiled_as, generic, sweep
+from domkl.core.numba_internals import class_of, machine_code
 from domkl.core.vectors import copied
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.delay import Ring, last_samples, late_arrays
@@ -149,7 +149,7 @@ def measure(state: Any, spread: Floats, inside: Floats, z: Any, component: Ints)
 
 @compiled_as(measure)
 def _measure(state: Any, spread: Any, inside: Any, z: Any, component: Any) -> Any:
-    if LAWS[state.instance_class].function is None:
+    if LAWS[class_of(state)].function is None:
         return lambda state, spread, inside, z, component: None
 
     def implementation(state, spread, inside, z, component):  # type: ignore[no-untyped-def]

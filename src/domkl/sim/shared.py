@@ -7,17 +7,15 @@ and once for float64, and a host refers to them by symbol. `link` must be called
 """
 
 import threading
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
 from numba import carray, types  # type: ignore[attr-defined]
-from numba.core.ccallback import CFunc
 
 from domkl.core.exchange import Wires, deliver, rows_of, totals_of
 from domkl.core.features import fourier_features, linear_features
-from domkl.core.jit import AS_WRITTEN, IS_COMPILING, STAMP, StampedCache, compiled_as, scalar
+from domkl.core.jit import IS_COMPILING, STAMP, c_function, compiled_as, scalar
+from domkl.core.numba_internals import external
 from domkl.sim.cv import pair_gaps
 from domkl.typing import Array, Floats, Ints
 
@@ -94,11 +92,10 @@ def _symbol(function: Any, real: str) -> str:
 
 def _external(function: Any) -> dict[Any, Any]:
     """What a host calls, by the type of the numbers."""
-    made = {}
-    for name, real in REALS.items():
-        signature = types.void(*_signatures(real)[function])
-        made[real] = types.ExternalFunction(_symbol(function, name), signature)
-    return made
+    return {
+        real: external(_symbol(function, name), _signatures(real)[function])
+        for name, real in REALS.items()
+    }
 
 
 _linked: dict[str, list[Any]] = {}  # the functions by type: what keeps them alive
@@ -115,19 +112,9 @@ def link(dtype: Any) -> None:
         for name in {np.dtype(dtype).name, "float64"} if IS_COMPILING else ():
             if name not in _linked:
                 _linked[name] = [
-                    _link(function, arguments, name)
+                    c_function(function, arguments, _symbol(function, name))
                     for function, arguments in _signatures(REALS[name]).items()
                 ]
-
-
-def _link(function: Any, arguments: Any, real: str) -> Any:
-    options = {"nopython": True, "error_model": "numpy", "fastmath": AS_WRITTEN}
-    compiled: Any = CFunc(function, (arguments, types.void), {}, options)
-    with suppress(RuntimeError):  # where there is no folder to store binaries in
-        compiled._cache = StampedCache(function, STAMP)
-    compiled.compile()
-    binding.add_symbol(_symbol(function, real), compiled.address)
-    return compiled
 
 
 _MAP, _PAIRS, _DELIVER, _TOTALS = (_external(each) for each in (_map, _pairs, _deliver, _totals))

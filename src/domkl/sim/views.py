@@ -13,32 +13,17 @@ import numpy as np
 from domkl.algorithms.base import Net
 from domkl.algorithms.law import LAWS, MESSAGES, Law
 from domkl.core.exchange import DELIVERIES, Wires
-from domkl.core.jit import compiled_as, sweep
+from domkl.core.jit import sweep
+from domkl.core.numba_internals import by_source
 from domkl.core.vectors import copied
 from domkl.sim.shared import hear_field, total_field
 from domkl.typing import Floats, Ints
 
 
-def _written(function: Callable[..., Any], arguments: str) -> Callable[..., Any]:
-    """Overload a function by source text, made for the NamedTuple that is its first argument.
-
-    ``function`` takes the class and gives the body, one expression or several statements.
-    """
-
-    def decorate(made: Callable[[Any], str]) -> Callable[[Any], str]:
-        def compiled(*given: Any) -> Any:
-            kind = given[0].instance_class
-            scope = {"kind": kind, "np": np, "copied": copied, "hear_field": hear_field}
-            scope["total_field"] = total_field
-            exec(f"def implementation({arguments}):\n    {made(kind)}\n", scope)
-            return scope["implementation"]
-
-        scope: dict[str, Any] = {"compiled": compiled}
-        exec(f"def typed({arguments}): return compiled({arguments})", scope)
-        compiled_as(function)(scope["typed"])
-        return made
-
-    return decorate
+def _written(function: Callable[..., Any], arguments: str) -> Callable[[Any], Any]:
+    """Compile a function by source text, for the NamedTuple class of its first argument."""
+    names = {"np": np, "copied": copied, "hear_field": hear_field, "total_field": total_field}
+    return by_source(function, arguments, names)
 
 
 def _row_slice(kind: type, name: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import domkl.core.jit as jit
+from domkl.core import numba_internals
 
 INNER = "import numba\n\n@numba.njit(cache=True)\ndef inner(a):\n    return a + {}\n"
 OUTER = (
@@ -225,7 +226,7 @@ def test_laws_whose_classes_have_the_same_names_are_told_apart(tmp_path):
 
 
 def test_an_index_that_cannot_be_read_counts_as_empty(tmp_path):
-    index = jit._TolerantIndex(str(tmp_path), "some", "stamp")
+    index = numba_internals.TolerantIndex(str(tmp_path), "some", "stamp")
     (tmp_path / "some.nbi").write_bytes(b"no pickle at all")
     assert index.load("key") is None
 
@@ -256,8 +257,8 @@ def test_it_runs_without_the_compiler_too():
 
 
 def test_where_nothing_can_be_stored_functions_are_compiled_anew(monkeypatch):
-    def no_folder(function, stamp):
+    def no_folder(function, stamp, suffix):
         raise RuntimeError("cannot cache function: no locator available")
 
-    monkeypatch.setattr(jit, "StampedCache", no_folder)
+    monkeypatch.setattr(numba_internals, "StampedCache", no_folder)
     assert jit.scalar(lambda a: a + 1)(1) == 2

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import domkl
 from domkl.errors import DomklError
@@ -108,12 +108,9 @@ def _descriptors() -> Finding:
 
 
 def _cache() -> Finding:
-    from domkl.core import vectors
+    from domkl.core import numba_internals, vectors
 
-    found: Any = next(
-        (each._cache for each in vars(vectors).values() if hasattr(each, "_cache")), None
-    )
-    place = None if found is None else getattr(found, "cache_path", None)
+    place = numba_internals.cache_folder(vectors.copied)
     if place is None:
         text = "compiled code cannot be stored; each start compiles for a minute"
         return Finding("compile cache", "warning", f"{text}: set NUMBA_CACHE_DIR")
