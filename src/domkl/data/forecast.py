@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.data.catalog import Bounds, Station
 from domkl.data.clock import CALENDAR, Clock, duration_words
 from domkl.data.nodes import NodeTable
 from domkl.data.rows import RowPlan, default_hold, rounds_of
 from domkl.data.streams import check_known, ranges_of, scaled
+from domkl.data.types import Bounds, Station
 from domkl.errors import ParameterError
 from domkl.typing import Floats
 

@@ -27,7 +27,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domkl import checks
-from domkl.data.catalog import Station
 from domkl.data.cells import (
     GAPS,
     Numbers,
@@ -42,6 +41,7 @@ from domkl.data.cells import (
     sheet_of,
 )
 from domkl.data.clock import NO_TIME, Clock, clock_of, times_of
+from domkl.data.types import Station
 from domkl.errors import DataError, ParameterError
 from domkl.options import LEVELS, NODE
 from domkl.typing import Floats, Ints

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from domkl import checks
 from domkl.data.cache import Found, read
-from domkl.data.catalog import DATASETS, Bounds, DataSet, Edition, find
+from domkl.data.catalog import DATASETS, DataSet, Edition, find
 from domkl.data.forecast import Forecast, Prepared
 from domkl.data.stations import load_nodes
 from domkl.data.streams import Scaled, check_known, embed, ranges_of, scale_note, scaled
 from domkl.data.tables import RawTable, read_table
+from domkl.data.types import Bounds
 from domkl.errors import DataError, ParameterError
 from domkl.options import LAGS, RULES, SCALES
 from domkl.typing import Floats

@@ -12,10 +12,11 @@ import numpy as np
 
 from domkl import checks
 from domkl.data.cache import digest, read, read_stations
-from domkl.data.catalog import Bounds, DataSet, NodeSet
+from domkl.data.catalog import DataSet, NodeSet
 from domkl.data.clock import parse_duration
 from domkl.data.forecast import Forecast, Prepared, prepare, with_clock
 from domkl.data.nodes import Form, NodeTable, nodes_of
+from domkl.data.types import Bounds
 from domkl.errors import ParameterError
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks, rng
-from domkl.data.catalog import Bounds
+from domkl.data.types import Bounds
 from domkl.errors import DataError, ParameterError
 from domkl.options import PARTITIONS, SCALES
 from domkl.typing import Floats, Ints, Seed

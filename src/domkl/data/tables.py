@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.data.catalog import Bounds, DataSet, Edition
+from domkl.data.catalog import DataSet, Edition
 from domkl.data.cells import (
     Problems,
     Sheet,
@@ -25,6 +25,7 @@ from domkl.data.cells import (
     numbers_of,
     read_sheet,
 )
+from domkl.data.types import Bounds
 from domkl.errors import DataError
 from domkl.options import MISSING
 from domkl.typing import Floats, Ints

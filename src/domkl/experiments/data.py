@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from domkl import checks
-from domkl.data.catalog import Bounds, DataSet, Station, find
+from domkl.data.catalog import DataSet, find
 from domkl.data.cells import Problems, numbers_of, read_sheet
 from domkl.data.clock import CALENDAR, parse_duration
 from domkl.data.forecast import Forecast, Prepared, prepare
@@ -23,6 +23,7 @@ from domkl.data.sets import load_set
 from domkl.data.stations import load_nodes
 from domkl.data.streams import deal
 from domkl.data.tables import read_ranges
+from domkl.data.types import Bounds, Station
 from domkl.errors import DataError, ParameterError
 from domkl.experiments.compare import Setting
 from domkl.experiments.options import USUAL, DataOptions

@@ -11,7 +11,7 @@ import pytest
 
 import domkl
 from domkl.cli.main import main
-from domkl.data.catalog import DATASETS, DataSet, Edition, Origin, find
+from domkl.data.catalog import DATASETS, DataSet, Edition, Origin, find, read_catalog
 from domkl.errors import DataError, ParameterError
 
 PAGE = (Path(__file__).parents[3] / "docs/reference/data.md").read_text()
@@ -28,6 +28,86 @@ print(sorted({"numpy", "numba", "scipy", "matplotlib"} & set(sys.modules)))
 def test_the_catalog_loads_no_library():
     run = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+NODE = """
+import sys
+import domkl.mesh.node.node
+print("domkl.data.catalog" in sys.modules)
+"""
+
+
+def test_a_node_of_a_mesh_does_not_load_the_catalog():
+    run = subprocess.run([sys.executable, "-c", NODE], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+SMALL = """
+[small]
+title = "A"
+task = "regression"
+target = "y"
+n_inputs = 2
+usable = "all"
+
+[small.origin]
+uci_name = "A"
+uci_id = 1
+doi = "none"
+archive = "https://example.org/a.zip"
+citation = "none"
+
+[small.ranges]
+"*2" = [0, 2]
+"x*" = [0, 1]
+
+[small.each]
+state = "as it is"
+rows = 10
+columns = ["x1", "x2", "y"]
+target_bounds = [0, 1]
+
+[[small.editions]]
+name = "first"
+file = "a.csv"
+
+[[small.editions]]
+name = "second"
+file = "b.csv"
+rows = 12
+"""
+
+
+def test_a_catalog_is_read():
+    data = read_catalog(SMALL)["small"]
+    assert [edition.rows for edition in data.editions] == [10, 12]
+    assert data.ranges == {"x1": (0, 1), "x2": (0, 2)}  # the first pattern that matches
+    assert data.paper_rows is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('title = "A"', 'titel = "A"', "small of the catalog must not have the key 'titel'; keys"),
+        ('title = "A"', "", "small of the catalog is incomplete: .*'title'"),
+        ('title = "A"', "title = 1", "small.title of the catalog must be str, got 1"),
+        ("n_inputs = 2", "n_inputs = true", "small.n_inputs of the catalog must be int, got True"),
+        ('target = "y"', 'target = "z"', "must have the column 'z', got none"),
+        ("[0, 2]", "[2, 0]", "must have low < high, got 2, 0"),
+        ("[0, 2]", "[2]", "small.ranges.*2 of the catalog must be tuple, got"),
+        ("uci_id = 1", 'uci_id = "1"', "small.origin.uci_id of the catalog must be int, got '1'"),
+        ("rows = 12", "row = 12", "small.editions of the catalog must not have the key 'row'"),
+    ],
+)
+def test_a_wrong_catalog_says_what_is_wrong(old, new, told):
+    assert old in SMALL
+    with pytest.raises(DataError, match=told):
+        read_catalog(SMALL.replace(old, new))
+
+
+def test_a_set_needs_an_edition():
+    with pytest.raises(DataError, match="small of the catalog must have an edition, got none"):
+        read_catalog(SMALL[: SMALL.index("[[small")])
 
 
 def test_a_name_that_is_not_there():
