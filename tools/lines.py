@@ -3,6 +3,8 @@
     python tools/lines.py               # src, by package
     python tools/lines.py --files       # every file, longest first
     python tools/lines.py --since REV   # what was added, deleted and moved since a commit
+
+A line that disappears in one place and appears in another has moved.
 """
 
 import argparse

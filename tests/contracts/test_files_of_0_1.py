@@ -11,20 +11,18 @@ begins its accounts anew. Of the wire only the version differs, and what a DOMKR
 
 import asyncio
 import json
-import platform
 import secrets
 import shutil
 import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-import llvmlite.binding as llvm
-import numba
 import numpy as np
 import pandas as pd
 import pytest
 from mesh_node import made as made_node
 from mesh_node import until
+from old_files import OldFiles
 
 import domkl
 from domkl.estimators import river, sklearn
@@ -41,37 +39,9 @@ from domkl.mesh.store.checkpoint import Checkpoints, next_epoch
 from domkl.mesh.transports.base import Address
 from domkl.sim.sharded import simulate_sharded
 
-FOLDER = Path(__file__).parents[1] / "data" / "v0.1"
+FILES = OldFiles("0.1")
+FOLDER, IS_WRITER, said, same = FILES.folder, FILES.is_writer, FILES.said, FILES.same
 SALT, EPOCH, SEGMENT = 123456789, 1_700_000_000_000, 300  # as write.py has them
-
-
-def said(part, name=None):
-    return json.loads((FOLDER / part / f"{name or part}.json").read_text())
-
-
-def machine():
-    has = llvm.get_host_cpu_features()
-    names = ",".join(sorted(name for name in has if has[name]))
-    return {
-        "version": "0.1.0",
-        "processor": f"{platform.machine()} {llvm.get_host_cpu_name()} {names}",
-        "numpy": np.__version__,
-        "numba": numba.__version__,
-    }
-
-
-IS_WRITER = json.loads((FOLDER / "machine.json").read_text()) == machine()
-
-
-def same(found, expected, tolerance=1e-9, *, is_exact=IS_WRITER):
-    """Equal to the bit on the machine that wrote the files, and nearly so elsewhere."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if not found.size:  # JSON does not keep the other axes
-        assert not expected.size
-    elif is_exact:
-        np.testing.assert_array_equal(found, expected)
-    else:
-        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
 def contents(path):
