@@ -1,12 +1,15 @@
-"""Text that people write and read: numbers with commas, lags, rows, and tables in columns.
+"""Text that people write and read: numbers with commas, lags, rows, times, and tables.
 
 This module imports no library, so that the command line can use it before NumPy is loaded.
 """
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 from domkl.errors import ParameterError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_names(given: str | None) -> tuple[str, ...] | None:
@@ -71,6 +74,20 @@ def parse_rows(given: int | str | None) -> slice:
     if not re.fullmatch(r"\d*:\d*(:([1-9]\d*)?)?", text):
         raise ParameterError(f"rows must be N or first:end:step, got {given!r}")
     return slice(*(int(part) if part else None for part in text.split(":")))
+
+
+def parse_time(text: str, form: str | None = None) -> int:
+    """Read an ISO 8601 time as whole milliseconds since 1970; in UTC unless it says otherwise.
+
+    ``form`` is another format, of `datetime.strptime`. Raises ValueError if it is no time.
+
+    Examples
+    --------
+    >>> parse_time("1970-01-02T00:00"), parse_time("1970-01-02T01:00+01:00")
+    (86400000, 86400000)
+    """
+    when = datetime.fromisoformat(text) if form is None else datetime.strptime(text, form)
+    return (when.replace(tzinfo=when.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> str:

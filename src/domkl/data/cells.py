@@ -79,8 +79,8 @@ class Sheet(NamedTuple):
     n_rows: int
     n_empty: int  # lines without any cell, which are left out
     renamed: dict[str, str]  # a column that had the name of another, and its new name
-    encoding: str
     line_of: Callable[[int], int]  # the line of a row, counted from 0
+    encoding: str = "utf-8-sig"
 
     def column(self, name: str) -> Sequence[str]:
         """The cells of a column."""
@@ -100,12 +100,22 @@ def read_sheet(path: Path, problems: Problems) -> Sheet | None:
 
 def sheet_of(raw: bytes, file: str, problems: Problems) -> Sheet | None:
     """Read the bytes of a file, plain or gzipped; None if they are no table."""
-    found = _text(raw, file, problems)
+    found = text_of(raw, file, problems)
     if found is None:
         return None
     text, encoding = found
     separator = _separator(text)
-    body = _Body(file, problems, lambda row: _line_of(text, separator, row))
+    sheet = sheet_of_text(
+        text, separator, file, problems, lambda row: _line_of(text, separator, row)
+    )
+    return None if sheet is None else sheet._replace(encoding=encoding)
+
+
+def sheet_of_text(
+    text: str, separator: str, file: str, problems: Problems, line_of: Callable[[int], int]
+) -> Sheet | None:
+    """Split a text with a header into cells; None, with what is wrong told, if it is no table."""
+    body = _Body(file, problems, line_of)
     if not _add_plain(body, text, separator) and not _add_any(body, text, separator):
         return None
     if not body.n_rows:
@@ -121,7 +131,6 @@ def sheet_of(raw: bytes, file: str, problems: Problems) -> Sheet | None:
         len(body.columns[0]),
         body.n_empty,
         renamed,
-        encoding,
         body.line_of,
     )
 
@@ -225,7 +234,7 @@ def _line_of(text: str, separator: str, row: int) -> int:
     return next(itertools.islice(lines, row + 1, None))
 
 
-def _text(raw: bytes, file: str, problems: Problems) -> tuple[str, str] | None:
+def text_of(raw: bytes, file: str, problems: Problems) -> tuple[str, str] | None:
     """Decompress and decode: the text with plain ends of lines, and its encoding."""
     if raw[:2] == b"\x1f\x8b":
         try:

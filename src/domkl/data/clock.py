@@ -4,7 +4,6 @@ A time is a whole number of milliseconds since 1970, in UTC. A file without a co
 counted by its rows: then a tick is a row, and there is no calendar.
 """
 
-import datetime
 import math
 import re
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from domkl.data.cells import GAPS, Problems, Sheet
 from domkl.errors import DataError, ParameterError
+from domkl.text import parse_time
 from domkl.typing import Floats, Ints
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -32,7 +32,6 @@ _ROUND = (
     *(n * HOUR for n in (1, 2, 3, 4, 6, 8, 12)),
     DAY, 7 * DAY,
 )  # fmt: skip
-_EPOCH = datetime.datetime(1970, 1, 1)
 _SLASHED = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})(?:[ T]+(.*))?")
 
 
@@ -156,7 +155,7 @@ def _reader(texts: list[str], form: str | None):  # type: ignore[no-untyped-def]
             return NO_TIME
         try:
             if form is not None:
-                return _milliseconds(datetime.datetime.strptime(bare, form))
+                return parse_time(bare, form)
             return _plain(bare, day_first)
         except (ValueError, OverflowError):
             return _BAD
@@ -183,7 +182,7 @@ def _plain(text: str, day_first: bool | None) -> int:
     is_number = re.fullmatch(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?", text) is not None
     if is_number and not re.fullmatch(r"\d{8}", text):  # eight digits are a date
         return _from_number(float(text))
-    return _milliseconds(datetime.datetime.fromisoformat(text))
+    return parse_time(text)
 
 
 def _from_number(value: float) -> int:
@@ -201,12 +200,6 @@ def _is_day_first(texts: list[str]) -> bool | None:
     if any(int(each[2]) > 12 for each in found):
         return False
     return None
-
-
-def _milliseconds(when: datetime.datetime) -> int:
-    if when.tzinfo is not None:
-        when = when.astimezone(datetime.UTC).replace(tzinfo=None)
-    return (when - _EPOCH) // datetime.timedelta(milliseconds=1)
 
 
 def _from_parts(sheet: Sheet, columns: Sequence[str], problems: Problems) -> Ints:

@@ -16,6 +16,7 @@ import numpy as np
 from domkl import checks
 from domkl.data.catalog import DataSet, Edition
 from domkl.data.cells import (
+    Numbers,
     Problems,
     Sheet,
     add_bad_cells,
@@ -24,13 +25,15 @@ from domkl.data.cells import (
     is_decimal_comma,
     numbers_of,
     read_sheet,
+    sheet_of_text,
+    text_of,
 )
 from domkl.data.types import Bounds
 from domkl.errors import DataError
 from domkl.options import MISSING
 from domkl.typing import Floats, Ints
 
-_GAPS = ("", "nan", "na", "?")  # how files write a missing value
+_AT_ONCE = 10_000  # rows
 #: an edition without a checksum may have this share of rows more or less than the catalog says
 ROW_TOLERANCE = 0.001
 
@@ -132,7 +135,6 @@ class RawTable(NamedTuple):
     values: Floats  # (N, columns)
     lines: Ints  # (N,) line numbers in the file
     n_rows: int  # in the file, including rows that were not read
-    n_empty: int  # lines that consist of separators only
     text: dict[str, list[str]]  # the cells of the columns of text
 
     def column(self, name: str) -> Floats:
@@ -141,29 +143,55 @@ class RawTable(NamedTuple):
 
 
 def read_table(content: bytes, edition: Edition, where: str, first: int | None = None) -> RawTable:
-    """Read the table of an edition, or its first rows; ``where`` names the file in errors."""
-    lines = _lines(content, where)
-    places, start = _places(lines, edition, where)
-    kept = [i for i in range(start, len(lines)) if lines[i]]
-    full = [i for i in kept if lines[i].strip(edition.separator)]
+    """Read the table of an edition, or its first rows; ``where`` names the file in errors.
+
+    The cells of a block of rows are in memory at a time, for a file may have half a million rows.
+    """
+    problems = Problems()
+    found = text_of(content, where, problems)
+    problems.check()
+    lines = [] if found is None else found[0].split("\n")
+    header = lines[0] if edition.has_header else edition.separator.join(edition.columns)
+    start = int(edition.has_header)
+    full = [i for i in range(start, len(lines)) if lines[i].strip(edition.separator)]
     if not full:
         raise DataError(f"{where} must have rows, got none")
-    used = full[:first]
-    values = np.empty((len(used), len(places)))
+    numbers = np.array(full[:first], dtype=np.int64) + 1
+    values = np.full((len(numbers), len(edition.columns)), np.nan)
     text: dict[str, list[str]] = {name: [] for name in edition.text}
-    for row, i in enumerate(used):
-        cells = lines[i].split(edition.separator)
-        if len(cells) <= max(places):
-            raise DataError(
-                f"{where} line {i + 1} must have {len(places)} cells, got {len(cells)};"
-                " the file may be cut off"
-            )
-        cells = [cells[j] for j in places]
-        values[row] = _row(cells, edition, f"{where} line {i + 1}")
-        for name, found in text.items():
-            found.append(cells[edition.columns.index(name)])
-    numbers = np.array(used, dtype=np.int64) + 1
-    return RawTable(edition.columns, values, numbers, len(full), len(kept) - len(full), text)
+    for begin in range(0, len(numbers), _AT_ONCE):
+        of_block = numbers[begin : begin + _AT_ONCE].tolist()
+        block = "\n".join([header, *(lines[line - 1] for line in of_block)])
+        sheet = sheet_of_text(block, edition.separator, where, problems, of_block.__getitem__)
+        if sheet is not None:
+            has_columns(sheet, edition.columns, problems)
+        problems.check()
+        assert sheet is not None
+        for place, name in enumerate(edition.columns):
+            cells = sheet.column(name)
+            if name in text:
+                text[name] += cells
+                continue
+            if name == edition.clock:
+                read = _times_of_day(cells)
+            else:
+                read = numbers_of(cells, edition.decimal == ",")
+            add_bad_cells(problems, sheet, name, cells, read)
+            values[begin : begin + len(of_block), place] = read.values
+    problems.check()
+    return RawTable(edition.columns, values, numbers, len(full), text)
+
+
+def _times_of_day(cells: Sequence[str]) -> Numbers:
+    """Times of day as fractions of a day."""
+    found: dict[str, float] = {}
+    bad: dict[str, str] = {}
+    for cell in set(cells):
+        try:
+            found[cell] = day_fraction(cell)
+        except ValueError:
+            found[cell], bad[cell] = np.nan, "must be a time of day"
+    return Numbers(np.array([found[cell] for cell in cells]), bad, len(bad), 0)
 
 
 def day_fraction(cell: str) -> float:
@@ -179,52 +207,6 @@ def day_fraction(cell: str) -> float:
         raise ValueError(cell)
     hours, minutes, seconds = map(int, found.groups())
     return (hours + (minutes + seconds / 60) / 60) / 24
-
-
-def _lines(content: bytes, where: str) -> list[str]:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where} must be text in UTF-8: {error}") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
-
-def _places(lines: list[str], edition: Edition, where: str) -> tuple[list[int], int]:
-    """The position of each column of the edition in a line, and the index of the first row."""
-    first = [cell.strip().strip('"') for cell in lines[0].split(edition.separator)]
-    if not edition.has_header:
-        if len(first) != len(edition.columns):
-            raise DataError(
-                f"{where} must have {len(edition.columns)} columns, got {len(first)} in line 1"
-            )
-        return list(range(len(first))), 0
-    lost = [name for name in edition.columns if name not in first]
-    if lost:
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        shown = ", ".join(first[:8]) + (", …" if len(first) > 8 else "")
-        raise DataError(f"{where} has no column {lost[0]!r}{more}; it has {shown}")
-    return [first.index(name) for name in edition.columns], 1
-
-
-def _row(cells: list[str], edition: Edition, where: str) -> list[float]:
-    if edition.decimal != ".":
-        cells = [cell.replace(edition.decimal, ".") for cell in cells]
-    if not edition.text and edition.clock is None:
-        try:
-            return [float(cell) for cell in cells]
-        except ValueError:
-            pass  # an empty cell, or one that _cell will report
-    return [_cell(c, n, edition, where) for c, n in zip(cells, edition.columns, strict=True)]
-
-
-def _cell(cell: str, name: str, edition: Edition, where: str) -> float:
-    if name in edition.text or cell.strip().lower() in _GAPS:
-        return np.nan
-    try:
-        return day_fraction(cell) if name == edition.clock else float(cell)
-    except ValueError:
-        kind = "a time of day" if name == edition.clock else "a number"
-        raise DataError(f"{where}, column {name!r} must be {kind}, got {cell!r}") from None
 
 
 def check_content(content: bytes, data: DataSet, edition: Edition, where: str) -> list[str]:

@@ -43,9 +43,13 @@ def code_digest() -> str:
 
 
 def package_digest(root: Path) -> str:
-    """Digest of the names and contents of all Python files, except in `NOT_DIGESTED`."""
-    places = (path for path in sorted(root.iterdir()) if path.name not in NOT_DIGESTED)
-    return source_digest(*(path for path in places if path.is_dir() or path.suffix == ".py"))
+    """Digest of the names and contents of all Python files and of the catalog of data sets.
+
+    Folders in `NOT_DIGESTED` are left out.
+    """
+    places = [path for path in sorted(root.iterdir()) if path.name not in NOT_DIGESTED]
+    code = [path for path in places if path.is_dir() or path.suffix == ".py"]
+    return source_digest(*code, *sorted(root.glob("data/*.toml")))
 
 
 def algorithm_digest(algorithm: Algorithm) -> str:

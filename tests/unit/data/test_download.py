@@ -138,11 +138,11 @@ def test_a_whole_part_is_not_asked_for_again(toy, cache, server, monkeypatch):
         (b"a,b,y\n1,2,3\n", "toy.csv of toy.zip must have 4 rows, got 1"),
         (TABLE.replace(b"9", b"99"), r"column 'y' must lie in \[0, 10\], got 99"),
         (TABLE.replace(b"y", b"z"), "has no column 'y'; it has a, b, z"),
-        (TABLE.replace(b"5", b"inf"), "line 3, column 'b' must be a finite number, got inf"),
+        (TABLE.replace(b"5", b"inf"), "line 3, column 'b': must be finite, got 'inf'"),
         (TABLE.replace(b"5", b""), "line 3, column 'b' must be a finite number, got nan"),
-        (TABLE.replace(b"5", b"five"), "line 3, column 'b' must be a number, got 'five'"),
-        (b"<html>not here</html>", "has no column 'a' and 2 more"),
-        (b"\xff\xfe", "must be text in UTF-8"),
+        (TABLE.replace(b"5", b"five"), "line 3, column 'b': must be a number, got 'five'"),
+        (b"<html>not here</html>", "must have rows, got none"),
+        (b"\xff\xfe\0", "must be text in UTF-8"),
     ],
 )
 def test_wrong_content_leaves_nothing_behind(toy, cache, server, table, message):

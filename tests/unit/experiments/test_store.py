@@ -153,6 +153,14 @@ def test_a_change_of_the_code_changes_the_digest(copied, folder):
     assert package_digest(copied) == before
 
 
+def test_a_change_of_the_catalog_changes_the_digest(copied):
+    before, path = package_digest(copied), copied / "data" / "catalog.toml"
+    text = path.read_text()
+    path.write_text(text + "\n# changed\n")
+    assert package_digest(copied) != before
+    path.write_text(text)
+
+
 def test_a_file_that_moves_to_another_folder_changes_the_digest(copied):
     before = package_digest(copied)
     (copied / "rng.py").rename(copied / "core" / "rng.py")

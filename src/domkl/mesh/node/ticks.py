@@ -20,6 +20,7 @@ from domkl.mesh.node.intake import Future, Given, OrderError, Prepared, Scaled, 
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.store.rows import words
 from domkl.mesh.store.wal import Entry
+from domkl.text import parse_time
 from domkl.typing import Floats
 
 #: of times, the first and the one after the last: a wrong unit or a broken clock must not become
@@ -183,13 +184,12 @@ def milliseconds(given: str | float) -> float:
     """
     if isinstance(given, str):
         try:
-            when = datetime.datetime.fromisoformat(given)
+            found = float(parse_time(given))
         except ValueError:
             raise DataError(
                 "time must be ISO 8601, such as 2026-11-17T05:00, or seconds since 1970,"
                 f" got {reprlib.repr(given)}"
             ) from None
-        found = when.replace(tzinfo=when.tzinfo or datetime.UTC).timestamp() * 1000
     else:
         found = float(given) * 1000
     if not _FIRST <= found < _END:
