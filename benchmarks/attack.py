@@ -377,17 +377,17 @@ def flip(path, rng, first=0):
 
 def damage(data, rng):
     """Damage a data folder in one of many ways; say which."""
-    journals, saved = sorted((data / "journal").glob("*.log")), sorted(data.glob("*.npz"))
+    logs, saved = sorted((data / "journal").glob("*.log")), sorted(data.glob("*.npz"))
     kinds = {"nothing": lambda: None, "lock deleted": lambda: (data / "lock").unlink(True)}
-    if journals:
-        last = journals[-1]
+    if logs:
+        last = logs[-1]
         content = last.read_bytes()
         kinds |= {
             "bit in the last frame": lambda: flip(last, rng, max(0, content.rfind(MARK))),
-            "bit in the journal": lambda: flip(rng.choice(journals), rng),
-            "journal cut": lambda: last.write_bytes(content[: rng.randrange(len(content) + 1)]),
-            "journal emptied": lambda: last.write_bytes(b""),
-            "journal deleted": lambda: shutil.rmtree(data / "journal"),
+            "bit in the log": lambda: flip(rng.choice(logs), rng),
+            "log cut": lambda: last.write_bytes(content[: rng.randrange(len(content) + 1)]),
+            "log emptied": lambda: last.write_bytes(b""),
+            "log deleted": lambda: shutil.rmtree(data / "journal"),
         }
     if saved:
         one = rng.choice(saved)

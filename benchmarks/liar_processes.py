@@ -4,7 +4,7 @@
                                                           [--algorithms NAME ...] [--lies NAME ...]
 
 The network, the streams, the lies and what is printed are those of ``bench_liar.py``, but each
-learner is a process of its own, with TLS, journal and guard, and reads its samples from a CSV file.
+learner is a process of its own, with TLS, log and guard, and reads its samples from a CSV file.
 The liar is a node whose offers are changed before they are sent. Samples are learned as fast as
 they can be, so that results repeat; but a learner that nobody heeds runs ahead of the others' time,
 and is then not heeded again where the data change with time ("single" on Air quality). With

@@ -1,7 +1,7 @@
 """Damage on a node's disk: no acknowledged sample is lost without a line that counts it.
 
-On 0.1 a flipped bit in the last frame of the journal lost a sample without a word; an emptied file
-or a deleted journal started from the checkpoint, with 770 acknowledged samples gone; a node that
+On 0.1 a flipped bit in the last frame of the log lost a sample without a word; an emptied file
+or a deleted log started from the checkpoint, with 770 acknowledged samples gone; a node that
 lived for 4 s at a time never wrote a checkpoint; each sample cost 12 kB of writing; a disk without
 a free byte did not let it start; and deleting data/lock let a second process in.
 """
@@ -64,7 +64,7 @@ def entry(k):
 
 def filled(folder, checkpoints=(SAVED,)):
     """A data folder as a kill leaves it: 12 samples acknowledged one by one, 5 of them saved."""
-    backlog = Backlog(folder, 2, None)
+    backlog = Backlog(folder, 2)
     for k in range(1, N + 1):
         backlog.log.append([entry(k)])
         if k in checkpoints:
@@ -76,13 +76,13 @@ def filled(folder, checkpoints=(SAVED,)):
 
 def reopened(folder, **options):
     """Numbers and values that wait to be learned, and how many samples are known to be lost."""
-    backlog = Backlog(folder, 2, None, **options)
+    backlog = Backlog(folder, 2, **options)
     found = [(n, values.tolist()) for n, values in backlog.log.after(backlog.position)]
     backlog.log.close()
     return found, backlog.n_lost
 
 
-def journal(folder):
+def log(folder):
     return sorted((folder / "journal").glob("*.log"))
 
 
@@ -97,7 +97,7 @@ def test_an_undamaged_folder_goes_on(tmp_path, lines):
 def test_a_flipped_bit_in_the_last_frame(tmp_path_factory, data):
     """0.1: the sample is cut off as if it had never been acknowledged, and nothing is said."""
     folder = filled(tmp_path_factory.mktemp("data"))
-    (path,) = journal(folder)
+    (path,) = log(folder)
     spoiled = bytearray(path.read_bytes())
     place = data.draw(st.integers(spoiled.rindex(wal.MARK), len(spoiled) - 1))
     spoiled[place] ^= 1 << data.draw(st.integers(0, 7))
@@ -113,10 +113,10 @@ def test_a_flipped_bit_in_the_last_frame(tmp_path_factory, data):
 
 @settings(max_examples=60)
 @given(st.data())
-def test_a_flipped_bit_anywhere_in_the_journal(tmp_path_factory, data):
+def test_a_flipped_bit_anywhere_in_the_log(tmp_path_factory, data):
     """What can be read is kept; what cannot is counted, or was learned already."""
     folder = filled(tmp_path_factory.mktemp("data"))
-    (path,) = journal(folder)
+    (path,) = log(folder)
     spoiled = bytearray(path.read_bytes())
     spoiled[data.draw(st.integers(0, len(spoiled) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(spoiled)
@@ -139,7 +139,7 @@ def test_a_flipped_bit_anywhere_in_the_journal(tmp_path_factory, data):
 def test_an_emptied_file_or_a_deleted_folder(tmp_path, lines, damage):
     """0.1: starts from the checkpoint, and nothing is said."""
     folder = filled(tmp_path / "data")
-    (path,) = journal(folder)
+    (path,) = log(folder)
     if damage == "folder":
         shutil.rmtree(folder / "journal")
     elif damage == "deleted":
@@ -151,7 +151,7 @@ def test_an_emptied_file_or_a_deleted_folder(tmp_path, lines, damage):
         reopened(folder)
     assert reopened(folder, accept_loss=True) == ([], 7)
     assert lines.lost() == [7, 7]
-    backlog = Backlog(folder, 2, None)
+    backlog = Backlog(folder, 2)
     assert backlog.log.append([entry(13)]) == SAVED + 1
     backlog.log.close()
 
@@ -182,7 +182,7 @@ def test_an_accepted_loss_is_not_refused_again(tmp_path):
 
 def test_a_repair_that_is_killed_is_completed(tmp_path, monkeypatch):
     folder = filled(tmp_path / "data")
-    (path,) = journal(folder)
+    (path,) = log(folder)
     path.write_bytes(path.read_bytes()[:-3])
     real, n_calls = os.rename, []
 
@@ -207,8 +207,8 @@ def spoil(path):
     path.write_bytes(data)
 
 
-def test_checkpoints_that_are_damaged_fall_back_to_the_journal(tmp_path, lines):
-    """The older one first; then a new learner with what the journal has, and a line that counts."""
+def test_checkpoints_that_are_damaged_fall_back_to_the_log(tmp_path, lines):
+    """The older one first; then a new learner with what the log has, and a line that counts."""
     folder = filled(tmp_path / "data", checkpoints=(5, 9))
     spoil(folder / "checkpoint-b.npz")
     found, n_lost = reopened(folder)
@@ -223,17 +223,17 @@ def test_what_a_new_learner_forgets_is_counted(tmp_path, lines, monkeypatch):
     monkeypatch.setattr(wal, "SEGMENT", 100)
     monkeypatch.setattr(wal, "REMEMBERED", 0)
     folder = filled(tmp_path / "data", checkpoints=(5, 9))
-    backlog = Backlog(folder, 2, None)
+    backlog = Backlog(folder, 2)
     backlog.log.drop(5)
     backlog.log.close()
-    first = int(journal(folder)[0].stem)
+    first = int(log(folder)[0].stem)
     assert first > 1
     for name in ("a", "b"):
         spoil(folder / f"checkpoint-{name}.npz")
-    backlog = Backlog(folder, 2, None)
+    backlog = Backlog(folder, 2)
     assert (backlog.position, backlog.n_lost, lines.lost()) == (first - 1, first - 1, [first - 1])
     backlog.add(first, np.array([0.5, 0.5]), 0)
-    assert backlog.waiting[0].number == 1
+    assert backlog.waiting[0][0] == 1
     backlog.learned(1)
     assert backlog.position == first
     backlog.log.close()
@@ -387,7 +387,7 @@ def test_many_kinds_of_damage_at_once(tmp_path, lines):
     rng = random.Random(7)
     for trial in range(40):
         folder = filled(tmp_path / str(trial), checkpoints=(3, 7))
-        files = [*journal(folder), *folder.glob("*.npz"), folder / "acknowledged"]
+        files = [*log(folder), *folder.glob("*.npz"), folder / "acknowledged"]
         for path in rng.sample(files, rng.randint(1, 2)):
             data = path.read_bytes()
             kind = rng.choice(("flip", "cut", "empty", "delete"))
@@ -399,10 +399,10 @@ def test_many_kinds_of_damage_at_once(tmp_path, lines):
                 path.write_bytes(data[: rng.randrange(len(data))] if kind == "cut" else b"")
         lines.found.clear()
         try:
-            backlog = Backlog(folder, 2, None)
+            backlog = Backlog(folder, 2)
         except DataError:
             assert lines.lost()
-            backlog = Backlog(folder, 2, None, accept_loss=True)
+            backlog = Backlog(folder, 2, accept_loss=True)
         here = len(list(backlog.log.after(backlog.position)))
         was_unmarked = any("missing or damaged" in facts["text"] for _, facts in lines.found)
         learned = 0 if backlog.state is None else backlog.position
@@ -426,7 +426,7 @@ def test_samples_go_on_being_the_same(tmp_path):
         return copy
 
     asyncio.run(story(range(10)))
-    (path,) = journal(folder / "data")
+    (path,) = log(folder / "data")
     path.write_bytes(path.read_bytes()[:-1])
     for checkpoint in (folder / "data").glob("*.npz"):
         checkpoint.unlink()

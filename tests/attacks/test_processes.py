@@ -39,7 +39,7 @@ def test_a_node_without_descriptors_lives_and_writes_few_lines(tmp_path):
         assert node.stop() == 0
 
 
-def test_a_deleted_journal_is_refused_until_the_loss_is_accepted(tmp_path):
+def test_a_deleted_log_is_refused_until_the_loss_is_accepted(tmp_path):
     """0.1: starts from the checkpoint, and nothing is said of the 770 samples after it."""
     folder = solo_folder(tmp_path, checkpoint_every=10_000)
     with Process(folder) as node:

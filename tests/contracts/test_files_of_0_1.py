@@ -276,7 +276,7 @@ NODES = said("nodes")
 
 @pytest.fixture
 def node_folder(request, tmp_path):
-    """A copy of a node's folder; git does not keep that a journal is for its owner alone."""
+    """A copy of a node's folder; git does not keep that a log is for its owner alone."""
     return Path(shutil.copytree(FOLDER / "nodes" / request.param, tmp_path / request.param))
 
 
@@ -312,32 +312,32 @@ def test_a_node_goes_on_from_its_folder(node_folder):
 
 
 @pytest.mark.parametrize("node_folder", NODES, indirect=True)
-def test_a_node_finds_its_journal_checkpoints_and_epoch(node_folder):
+def test_a_node_finds_its_log_checkpoints_and_epoch(node_folder):
     expected, data = NODES[node_folder.name], node_folder / "data"
     checkpoints = Checkpoints(data)
     saved = checkpoints.load()
     assert not checkpoints.damaged
     assert saved.state.header["learned"] == expected["saved"]
     assert saved.position == expected["position"]
-    journal = wal.WriteAheadLog(data / "journal", len(expected["entries"][0][0]))
-    assert (journal.last, journal.ids) == (expected["last"], expected["ids"])
-    assert {**saved.rows, **journal.rows} == expected["rows"]
-    found = [(number, values.tolist()) for number, values in journal.after(0)]
-    journal.close()
+    log = wal.WriteAheadLog(data / "journal", len(expected["entries"][0][0]))
+    assert (log.last, log.ids) == (expected["last"], expected["ids"])
+    assert {**saved.rows, **log.rows} == expected["rows"]
+    found = [(number, values.tolist()) for number, values in log.after(0)]
+    log.close()
     assert found == [(n, values) for n, (values, _, _) in enumerate(expected["entries"], 1)]
     assert next_epoch(data / "epoch", 0) == EPOCH + 1
 
 
 @pytest.mark.parametrize("node_folder", NODES, indirect=True)
-def test_journals_and_checkpoints_are_written_as_before(node_folder, tmp_path, monkeypatch):
+def test_logs_and_checkpoints_are_written_as_before(node_folder, tmp_path, monkeypatch):
     expected = NODES[node_folder.name]
     monkeypatch.setattr(secrets, "randbits", lambda bits: SALT)
     monkeypatch.setattr(wal, "SEGMENT", SEGMENT)
     entries = [wal.Entry(np.array(values), *rest) for values, *rest in expected["entries"]]
-    journal = wal.WriteAheadLog(tmp_path / "journal", len(entries[0].values))
+    log = wal.WriteAheadLog(tmp_path / "journal", len(entries[0].values))
     for frame in np.split(np.arange(len(entries)), [1, 2, 5, 6, 9, 10, 13, 14, 17]):
-        journal.append([entries[k] for k in frame])
-    journal.close()
+        log.append([entries[k] for k in frame])
+    log.close()
     before = {path.name: path.read_bytes() for path in (node_folder / "data/journal").iterdir()}
     assert {path.name: path.read_bytes() for path in (tmp_path / "journal").iterdir()} == before
 

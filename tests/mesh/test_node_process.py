@@ -36,7 +36,6 @@ from paho.mqtt.enums import CallbackAPIVersion
 import domkl
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import state_of
 
 pytestmark = pytest.mark.slow
@@ -75,7 +74,7 @@ def learned_here(folder, samples=()):
     async def story():
         node = made(folder)
         await node.start()
-        await node.intake.accept([node.format.sample(Given.read(each)) for each in samples])
+        await node.intake.accept([node.format.sample(each) for each in samples])
         await until(lambda: node.is_idle)
         state = state_of(node, with_digest=True)
         await node.close()

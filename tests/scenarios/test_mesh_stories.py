@@ -89,7 +89,7 @@ def test_a_partition_and_its_end(mode):
 
 
 def test_a_crash_and_a_restart_from_disk(mode):
-    """b of a triangle crashes at 20 s and restarts at 30 s from its checkpoint and its journal."""
+    """b of a triangle crashes at 20 s and restarts at 30 s from its checkpoint and its log."""
     story = Story({"a": "bc", "b": "ac", "c": "ab"}, mode)
     story.run(20.0)
     learned = story.protocol("b").learned
@@ -99,7 +99,7 @@ def test_a_crash_and_a_restart_from_disk(mode):
     assert sorted(line[1:] for line in story.told(since=1.1)) == down
 
     saved = story.machines["b"].disk.header["learned"]
-    assert learned - 20 < saved <= learned  # what the disk lacks is in the journal
+    assert learned - 20 < saved <= learned  # what the disk lacks is in the log
     story.start("b")
     story.run(40.0)
     assert story.protocol("b").learned == story.protocol("a").learned  # it made haste

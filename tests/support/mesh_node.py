@@ -14,7 +14,6 @@ from pathlib import Path
 
 import domkl
 from domkl.mesh.config.file import Member, MeshConfig, write_config
-from domkl.mesh.node.intake import Given
 from domkl.mesh.node.node import Node
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.store.folder import open_folder
@@ -85,7 +84,7 @@ def made(path, with_transport=False, **options):
 
 
 def prepared(node, numbers):
-    return [node.format.sample(Given.read(sample(k))) for k in numbers]
+    return [node.format.sample(sample(k)) for k in numbers]
 
 
 async def until(claim):

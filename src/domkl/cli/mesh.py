@@ -102,7 +102,7 @@ draws a figure.
 """
 _BACKUP = """\
 Write the folder of a mesh, or of one learner, to a new archive; nodes may keep running. It contains
-mesh.toml, certificates, and the state and journal of each learner. Private keys and tokens are
+mesh.toml, certificates, and the state and log of each learner. Private keys and tokens are
 included only with --with-keys: whoever has such an archive can join the mesh.
 
   domkl mesh backup my-mesh my-mesh.tar.gz

@@ -1,23 +1,19 @@
 """`domkl node`: run one learner of a mesh."""
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.options import option, switch
+from domkl.cli.options import add_fields, made_from, option, switch
 from domkl.errors import ParameterError
 from domkl.mesh.config import MESH
+from domkl.mesh.node.registry import OUTLETS, SOURCES, Entry
 from domkl.mesh.node.resident import leave_out, to_stay
 from domkl.mesh.operate.parent import end_with, require_linux
 from domkl.mesh.transports.registry import missing_extra
-from domkl.text import parse_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from domkl.data.nodes import Form
-    from domkl.mesh.node.node import Node
-    from domkl.mesh.node.publish import Outlet
     from domkl.mesh.node.serve import Options
 
 SUMMARY = "run one learner of a mesh as a process"
@@ -51,24 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(http, "--http", "HOST:PORT", where)
     switch(http, "--require-token", "require the token in FOLDER/token on loopback as well")
     source = parser.add_argument_group("further sources of samples")
-    switch(source, "--stdin", "JSON lines from standard input, each as the body of POST /learn")
-    option(source, "--csv", "FILE", "rows of a CSV file with a header", type=Path)
-    rate = "rows per second; 0 for as fast as they are learned (default: 0)"
-    option(source, "--rate", "R", rate, type=float)
-    option(source, "--rows", "A:B:C", "rows of --csv, as a Python slice: 0::4 is every fourth")
-    option(
-        source, "--missing", None, "what to do with rows that have empty cells",
-        default="error", choices=("error", "drop"),
-    )  # fmt: skip
-    option(source, "--time", "COLUMN", "column of --csv with the time, or year,month,day,hour")
-    option(source, "--nodes", "COLUMN", "column of --csv with the learner of a row")
-    option(source, "--topic", "T", "topic of --mqtt with samples as JSON")
+    for entry in SOURCES:
+        add_fields(source, entry.options)
     switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
     out = parser.add_argument_group("publishing predictions, one after each sample, as JSON")
-    option(out, "--publish", "T", "topic of --mqtt; or - for lines on standard output")
-    option(out, "--webhook", "URL", "POST to http://user:password@host/path, or https://")
-    prefix = "where Home Assistant looks for sensors, for --publish; '' for none"
-    option(out, "--discovery", "PREFIX", prefix, default="homeassistant")
+    for entry in OUTLETS:
+        add_fields(out, entry.options)
     broker = "broker for --topic and --publish: mqtt://user:password@host:port, or mqtts://"
     option(parser, "--mqtt", "URL", broker)
     log = parser.add_argument_group("log")
@@ -100,75 +84,43 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    given = [name for name in ("stdin", "csv", "topic") if getattr(args, name)]
+    given = [entry.name for entry in SOURCES if getattr(args, entry.name)]
     if len(given) > 1:
-        raise ParameterError(f"samples come from one of --stdin, --csv, --topic, got {given}")
-    for name in ("rate", "rows", "time", "nodes"):
-        if getattr(args, name) is not None and args.csv is None:
-            raise ParameterError(f"--{name} needs --csv")
-    if args.rate is not None and not 0 <= args.rate < float("inf"):
-        raise ParameterError(f"rate must be >= 0, got {args.rate}")
+        names = ", ".join(f"--{entry.name}" for entry in SOURCES)
+        raise ParameterError(f"samples come from one of {names}, got {given}")
+    for entry in SOURCES:
+        for each in () if entry.name in given else fields(entry.options):
+            if each.metadata and getattr(args, each.name) != each.default:
+                raise ParameterError(f"--{each.name} needs --{entry.name}")
     is_used = args.topic is not None or args.publish not in (None, "-")
     if (args.mqtt is not None) != is_used:
         raise ParameterError(
             "--mqtt needs --topic or --publish TOPIC, and both of these need --mqtt"
         )
-    if args.until_end and not (args.stdin or args.csv):
-        raise ParameterError("--until-end needs --stdin or --csv")
+    if args.until_end and not any(entry.ends and entry.name in given for entry in SOURCES):
+        able = " or ".join(f"--{entry.name}" for entry in SOURCES if entry.ends)
+        raise ParameterError(f"--until-end needs {able}")
 
 
 def _options(args: argparse.Namespace) -> "Options":
     from domkl.mesh.node.serve import Options
     from domkl.mesh.transports.base import Address
 
+    sources, outlets = (
+        [entry.make(_made(entry, args)) for entry in entries if getattr(args, entry.name)]
+        for entries in (SOURCES, OUTLETS)
+    )
     return Options(
         http=None if args.http is None else Address.parse(args.http),
         with_token=args.require_token,
-        lines=args.stdin,
-        csv=args.csv,
-        rate=args.rate or 0.0,
-        rows=parse_rows(args.rows),
-        missing=args.missing,
-        form=form_of(args),
-        topic=None if args.topic is None else _topic(args.mqtt, args.topic),
-        outlets=tuple(_outlets(args)),
+        source=sources[0] if sources else None,
+        outlets=tuple(outlets),
         until_end=args.until_end,
         accept_loss=args.accept_loss,
     )
 
 
-def form_of(args: argparse.Namespace) -> "Form | None":
-    """Where a file has its times and nodes, by the options --time and --nodes."""
-    if args.time is None:
-        return None
-    from domkl.data.nodes import Form
-
-    return Form(time=tuple(word.strip() for word in args.time.split(",")), nodes=args.nodes)
-
-
-def _outlets(args: argparse.Namespace) -> "Iterator[Callable[[Node], Outlet]]":
-    from functools import partial
-
-    from domkl.mesh.node.publish import Lines, Webhook
-
-    if args.publish == "-":
-        yield lambda node: Lines()
-    elif args.publish is not None:
-        from domkl.mesh.node.mqtt import Broker, Topic, check_topic
-
-        for topic in (args.publish, args.discovery or "none"):
-            check_topic(topic)
-        broker = Broker.parse(args.mqtt)
-        yield partial(Topic, broker=broker, topic=args.publish, discovery=args.discovery)
-    if args.webhook is not None:
-        hook = Webhook(args.webhook)
-        yield lambda node: hook
-
-
-def _topic(url: str, topic: str) -> Any:
-    from functools import partial
-
-    from domkl.mesh.node.mqtt import Broker, check_topic, from_topic
-
-    broker = Broker.parse(url)
-    return partial(from_topic, broker=broker, topic=check_topic(topic, is_filter=True))
+def _made(entry: Entry, args: argparse.Namespace) -> Any:
+    """The options of a source or an outlet; several of them use the broker of --mqtt."""
+    names = [each.name for each in fields(entry.options)]
+    return made_from(entry.options, args, **({"mqtt": args.mqtt} if "mqtt" in names else {}))

@@ -21,7 +21,6 @@ from domkl.cli.mesh import MESHABLE
 from domkl.cli.mesh_watch import Screen, _reloaded
 from domkl.experiments.mesh_demo import MOMENTS, Plan
 from domkl.mesh.config.file import read_config
-from domkl.mesh.node.intake import Given
 from domkl.mesh.node.telemetry import state_of
 from domkl.mesh.operate.launcher import Launcher
 
@@ -128,7 +127,7 @@ def test_an_algorithm_of_your_own_runs_in_a_mesh(own_folder, capsys, monkeypatch
     async def story():
         node = made(own_folder / "m" / "solo")
         await node.start()
-        values = [node.format.sample(Given.read({"value": float(k)})) for k in range(20)]
+        values = [node.format.sample({"value": float(k)}) for k in range(20)]
         await node.intake.accept(values)
         await until(lambda: node.is_idle)
         found = state_of(node)

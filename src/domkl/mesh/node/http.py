@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -35,7 +36,6 @@ from domkl.mesh.node.connections import Connection, Doorkeeper, Limits, Listener
 from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
-    Given,
     Inputs,
     Prepared,
     QueueFullError,
@@ -44,7 +44,6 @@ from domkl.mesh.node.intake import (
 )
 from domkl.mesh.node.node import Node, TooFewError
 from domkl.mesh.node.telemetry import state_of
-from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.node.watch_routes import watch_routes
 from domkl.mesh.operate.page import PATHS, page_routes
 from domkl.mesh.store.wal import DiskFullError
@@ -237,7 +236,7 @@ def _learning(node: Node) -> Iterator[Route]:
         """Predict for inputs; without x, the next value of a series, or all horizons."""
         _check_ready(node)
         body = Inputs.read(await _json(request))
-        if node.backlog.rows is not None:
+        if node.backlog.rows.is_dated:
             return JSONResponse(_forecasted(node, body))
         if body.future:
             raise DataError("future is for a mesh that forecasts; this one has no [forecast]")
@@ -303,7 +302,7 @@ async def _prepared(node: Node, given: list[Any]) -> list[Prepared]:
     found = []
     for k, each in enumerate(given, 1):
         try:
-            found.append(node.format.sample(Given.read(each)))
+            found.append(node.format.sample(each))
         except DataError as error:
             node.intake.rejected[INVALID] += len(given)
             where = f"sample {k} of {len(given)}: " if len(given) > 1 else ""
@@ -316,8 +315,7 @@ async def _prepared(node: Node, given: list[Any]) -> list[Prepared]:
 def _forecasted(node: Node, body: Inputs) -> dict[str, Any]:
     if body.x is not None:
         node.format.inputs(body.x)  # which refuses them
-    known = None if node.backlog.rows is None else node.backlog.rows.known
-    assert isinstance(node.format, TickFormat)
+    known = node.backlog.rows.known
     ahead = node.format.future(body.future, None if known is None else known.tick)
     if node.is_blank:
         raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
@@ -330,14 +328,14 @@ def _forecasted(node: Node, body: Inputs) -> dict[str, Any]:
 
 
 def _next_inputs(node: Node) -> Any:
-    series = node.backlog.series
-    if series is None:
+    n_lags = node.backlog.rows.n_lags
+    if not n_lags:
         raise DataError("x must be given, got none: the mesh has no lags")
-    if series.lags is None:
-        raise TooFewError(
-            f"series must have {series.n_lags} values to predict the next, got {series.position}"
-        )
-    return series.lags
+    lags = node.backlog.newest_lags()
+    if lags is None or np.isnan(lags).any():
+        n_values = node.backlog.log.last
+        raise TooFewError(f"series must have {n_lags} values to predict the next, got {n_values}")
+    return lags
 
 
 def _finite(value: float) -> float | None:

@@ -1,30 +1,49 @@
-"""The one way in for samples: checked, written to the log, and appended to the backlog.
+"""The one way in for samples: read and checked, written to the log, appended to the backlog.
 
-All sources use it: HTTP, standard input, files, MQTT, and the write-ahead log after a restart.
+All sources use it: HTTP, standard input, files, MQTT, and the write-ahead log after a
+restart. There are three kinds of meshes, by the mesh file:
+
+- with inputs: a sample has ``x`` and ``y``, or inputs and target by their own names.
+- with lags: a sample is the next value of a series.
+- that forecasts: a sample has a time, and any of its values may be missing. It belongs to the
+  nearest tick of the mesh's clock, and ticks ascend.
 """
 
 import asyncio
+import datetime
 import json
 import math
 import re
 import reprlib
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from domkl.data.rows import RowPlan
 from domkl.errors import DataError, MeshError
+from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.protocol.model import Model, Range
-from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.backlog import Backlog, time_text
 from domkl.mesh.store.wal import BusyError, DiskFullError, Entry
+from domkl.text import parse_time
 from domkl.typing import Floats
 
 Values = Sequence[float | None] | Mapping[str, float | None]
 ID = re.compile(r"[!-~]{1,200}")
 MAX_BYTES = 2**20  # of a request's body, a line or a message
 MAX_SAMPLES = 10_000  # of a list
+#: what a sample may name besides inputs and target
+FIELDS = frozenset({"x", "y", "value", "time", "id"})
+#: of times, the first and the one after the last: a wrong unit or a broken clock must not become
+#: the newest time, after which all others have passed
+YEARS = (1000, 9000)
+_FIRST, _END = (
+    datetime.datetime(year, 1, 1, tzinfo=datetime.UTC).timestamp() * 1000 for year in YEARS
+)
 
 
 class Future(NamedTuple):
@@ -32,17 +51,6 @@ class Future(NamedTuple):
 
     time: str | float
     x: dict[str, float]
-
-    @classmethod
-    def read(cls, said: Any) -> "Future":
-        """Read them from JSON; DataError at the first mistake."""
-        said = _object("future", said, ("time", "x"))
-        x = _object("x of future", said.get("x"))
-        when = _time_of(said.get("time"))
-        if when is None:
-            raise DataError("future must have time and x")
-        found = {name: _number_of(name, value, may_lack=False) for name, value in x.items()}
-        return cls(when, {name: value for name, value in found.items() if value is not None})
 
 
 class Inputs(NamedTuple):
@@ -58,60 +66,15 @@ class Inputs(NamedTuple):
         ahead = said.get("future") or []
         if not isinstance(ahead, list) or len(ahead) > MAX_SAMPLES:
             raise DataError(f"future must be a list of at most {MAX_SAMPLES} items")
-        return cls(_values_of(said.get("x")), [Future.read(each) for each in ahead])
+        return cls(_values_of(said.get("x")), [_future_of(each) for each in ahead])
 
 
-class Given(NamedTuple):
-    """A sample: x and y, the next value of a series, or inputs and target by their own names."""
-
-    x: Values | None  # in the order of mesh.toml, or by name
-    y: float | None  # the label, in its own units; None if missing
-    value: float | None  # the next value of a time series
-    time: str | float | None  # of a mesh that forecasts: ISO 8601, or seconds since 1970
-    id: str | None  # the client's: a sample that is sent again is learned once
-    said: frozenset[str]  # which of these the client named, if only as null
-    others: dict[str, Any]  # what it named besides: of a flat sample, inputs and target
-
-    @classmethod
-    def read(cls, said: Any) -> "Given":
-        """Read a sample from JSON; DataError at the first mistake."""
-        said = _object("sample", said)
-        others = {name: value for name, value in said.items() if name not in GIVEN}
-        x = _values_of(said.get("x"))
-        if others and x is not None:
-            raise DataError(f"a sample with x has no place for {reprlib.repr(next(iter(others)))}")
-        key = said.get("id")
-        if key is not None and not (isinstance(key, str) and ID.fullmatch(key)):
-            raise DataError(
-                "id must be 1 to 200 characters of ASCII without spaces, got " + reprlib.repr(key)
-            )
-        y, value = (_number_of(name, said.get(name)) for name in ("y", "value"))
-        return cls(x, y, value, _time_of(said.get("time")), key, GIVEN & said.keys(), others)
-
-    def named(self, inputs: "Sequence[Range]", target: "Range", may_lack: bool) -> "Given":
-        """The same sample with x and y, if it has inputs and target by their own names.
-
-        Sensors send more than a mesh asks for, so other names are ignored. Where nothing may lack,
-        the target must be there, if only as null.
-        """
-        if not self.others:
-            return self
-        own = {"y": self.y, "value": self.value}
-        said = {name: own[name] for name in own if name in self.said} | self.others
-        names = [each.name for each in (*inputs, target)]
-        if target.name not in said and not (may_lack and any(name in said for name in names)):
-            what = "must name inputs or target" if may_lack else f"lacks {target.name!r}"
-            raise DataError(
-                f"sample {what}, got {reprlib.repr(list(said))}; it has"
-                f" {'x and y' if inputs else 'value'}, or {', '.join(names[:20])} by name"
-            )
-        x = {name: _number_of(name, said[name]) for name in names[:-1] if name in said}
-        y = _number_of(target.name, said.get(target.name))
-        return self._replace(x=x, y=y, value=None, said=frozenset({"x", "y"}), others={})
-
-
-#: what a sample may name besides inputs and target
-GIVEN = frozenset({"x", "y", "value", "time", "id"})
+def _future_of(said: Any) -> Future:
+    said = _object("future", said, ("time", "x"))
+    x, when = _object("x of future", said.get("x")), _time_of(said.get("time"))
+    if when is None:
+        raise DataError("future must have time and x")
+    return Future(when, {name: _number_of(name, value, False) for name, value in x.items()})
 
 
 def _object(what: str, said: Any, allowed: Collection[str] | None = None) -> dict[str, Any]:
@@ -139,8 +102,8 @@ def _time_of(value: Any) -> str | float | None:
     return value if isinstance(value, str) else _number_of("time", value)
 
 
-def _number_of(name: str, value: Any, may_lack: bool = True) -> float | None:
-    """A number of a client's or a sensor's payload, or None."""
+def _number_of(name: str, value: Any, may_lack: bool = True) -> Any:
+    """A number of a client's or a sensor's payload, or None where it may be missing."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     try:
         found = float(value) if is_number else math.nan
@@ -173,164 +136,298 @@ def listed(said: Any) -> list[Any]:
     return found
 
 
-def parse(text: bytes | str) -> list[Given]:
-    """Read one sample or a list of samples from JSON."""
+def parse(text: bytes | str) -> list[Any]:
+    """Read JSON of one sample or a list of samples, for `Format.sample`."""
     if len(text) > MAX_BYTES:
         raise DataError(f"sample must have at most {MAX_BYTES} bytes, got {len(text)}")
-    return [Given.read(each) for each in listed(loaded("sample", text))]
+    return listed(loaded("sample", text))
 
 
 class Prepared(NamedTuple):
-    """A sample that was checked, as it is written to the log and as it is learned."""
+    """A checked sample, as it is written to the write-ahead log and as it is learned."""
 
     entry: Entry
-    scaled: Floats  # the entry's values, on [0, 1]
+    values: Floats  # the entry's, on [0, 1]; of a mesh that forecasts in their units, and the time
     n_outside: int
+    tick: int | None = None  # of a mesh that forecasts
 
 
-class Scaled(NamedTuple):
-    """Values on [0, 1], and how many of them were outside their ranges."""
+class Inside(NamedTuple):
+    """Values within their ranges, and how many of them were outside."""
 
     values: Floats
     n_outside: int
 
 
-class SampleFormat:
-    """What a sample of this mesh looks like; checks and scales samples by the agreed model.
+class Ranges:
+    """Ranges of some values.
+
+    Parameters
+    ----------
+    ranges : sequence of Range
+    may_lack : bool or sequence of bool
+        Whether values may be missing, NaN.
+    is_strict : bool
+        Refuse values outside, instead of clipping them.
+    """
+
+    def __init__(
+        self, ranges: Sequence[Range], may_lack: bool | Sequence[bool], is_strict: bool
+    ) -> None:
+        self._ranges, self._may_lack, self._is_strict = ranges, np.array(may_lack), is_strict
+        self.low, self.high = (
+            np.array([getattr(each, end) for each in ranges]) for end in ("low", "high")
+        )
+
+    def inside(self, values: Floats, is_accepted: bool = False) -> Inside:
+        """Clip values; DataError for those that are refused, unless they were accepted before.
+
+        What is not finite is refused, except for a value that may be missing.
+        """
+        inside = np.minimum(np.maximum(values, self.low), self.high)
+        is_outside = inside != values  # also true for NaN
+        if not is_outside.any():
+            return Inside(inside, 0)
+        is_missing = np.isnan(values) & self._may_lack
+        is_outside &= ~is_missing
+        is_refused = is_outside if self._is_strict else ~np.isfinite(values) & ~is_missing
+        if is_refused.any() and not is_accepted:
+            k = int(np.argmax(is_refused))
+            wrong = self._ranges[k]
+            raise DataError(
+                f"{wrong.name} must be in {wrong.low!r} .. {wrong.high!r}, got {float(values[k])!r}"
+            )
+        return Inside(inside, int(np.count_nonzero(is_outside)))
+
+    def scaled(self, values: Floats, is_accepted: bool = False) -> Inside:
+        """The same on [0, 1]."""
+        inside, n_outside = self.inside(values, is_accepted)
+        return Inside((inside - self.low) / (self.high - self.low), n_outside)
+
+    def ordered(self, x: Values) -> Floats:
+        """Values given by order or by name, in the order of the ranges; NaN stands for None."""
+        names, may_lack = [each.name for each in self._ranges], bool(self._may_lack.any())
+        if isinstance(x, Mapping):
+            wrong = [name for name in x if name not in names]
+            wrong += [] if may_lack else [name for name in names if name not in x]
+            if wrong:
+                what = "lacks" if wrong[0] in names else "has no place for"
+                shown = reprlib.repr(wrong[0])
+                raise DataError(f"sample {what} {shown}; inputs are {', '.join(names) or 'none'}")
+            x = [x.get(name) for name in names]
+        if len(x) != len(names):
+            raise DataError(f"sample must have {len(names)} inputs, got {len(x)}")
+        if None in x and not may_lack:
+            raise DataError(f"input {names[x.index(None)]!r} must be a number, got null")
+        return np.array([np.nan if value is None else value for value in x], dtype=np.float64)
+
+
+class Ahead(NamedTuple):
+    """Inputs that are known ahead, by the tick that they are of, and how many were clipped."""
+
+    inputs: dict[int, dict[str, float]]
+    n_outside: int
+
+
+class Format:
+    """What a sample of a mesh looks like; checks, clips and scales samples.
 
     Parameters
     ----------
     model : Model
+        Of the first horizon.
     lags : int or None
         Of a time series.
+    forecasting : Forecasting, optional
+        Of a mesh that forecasts.
+    inputs : ranges of its inputs, in the order of the mesh file
+    clock : callable
+        Seconds since 1970, for samples without a time.
+
+    Attributes
+    ----------
+    plan : RowPlan or None
+        How rows are made from samples; None if a sample is a row. A series is counted, one tick a
+        value; values are scaled before they become rows.
+    n_season : int
+        Ticks of a season, of a mesh that forecasts.
+    names : list of str
+        The names of a sample's values in the log; the first may be the time.
     """
 
-    def __init__(self, model: Model, lags: int | None) -> None:
-        self.model, self.lags = model, lags
-        self._ranges = (*model.inputs, model.target)
-        self._low = np.array([each.low for each in self._ranges])
-        self._high = np.array([each.high for each in self._ranges])
-        self._part = slice(-1, None) if lags else slice(None)  # the values in the log
+    def __init__(
+        self,
+        model: Model,
+        lags: int | None = None,
+        forecasting: Forecasting | None = None,
+        inputs: Sequence[Range] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.model, self.lags, self.forecasting, self.clock = model, lags, forecasting, clock
+        self.plan: RowPlan | None = None
+        self.n_season, target = 0, model.target
+        self._inputs = () if lags else model.inputs
+        if lags:
+            self.plan = RowPlan(target.name, lags=tuple(range(1, lags + 1)), hold=0)
+        if forecasting is not None:
+            self.plan, self.n_season = forecasting.plan(target, inputs), forecasting.n_season
+            by_name = {each.name: each for each in inputs}
+            self._inputs = tuple(by_name[name] for name in self.plan.columns[1:])
+        is_strict, is_timed = model.outside == "refuse", forecasting is not None
+        inner = [(each, is_timed) for each in self._inputs]
+        label = [(target, not lags)]  # a value of a series must be there
+        each, may_lack = zip(*(label + inner if is_timed else inner + label), strict=True)
+        self._all = Ranges(each, may_lack, is_strict)
+        self._x = Ranges(self._inputs, is_timed, is_strict)
+        self._row = Ranges(model.inputs, False, is_strict)
+        self.names = ["time"] * is_timed + [one.name for one in each]
 
-    @property
-    def names(self) -> list[str]:
-        """The names of a sample's values in the log: inputs and target, or a series' target."""
-        return [each.name for each in self._ranges[self._part]]
+    @classmethod
+    def of(cls, config: MeshConfig) -> "Format":
+        """The format of a mesh."""
+        return cls(config.models()[0], config.lags, config.forecast, config.inputs)
 
-    def sample(self, given: Given) -> Prepared:
-        """Check and scale a client's sample."""
-        return self.prepared(Entry(self._values(given), given.id or ""))
-
-    def prepared(self, entry: Entry) -> Prepared:
-        """Scale a sample; DataError if a value is outside its range and the model refuses that.
-
-        A label may be missing, NaN; the value of a series may not.
-        """
-        if not self.lags and np.isnan(entry.values[-1]):
-            inputs, n_outside = self._scaled(entry.values[:-1], slice(-1))
-            return Prepared(entry, np.append(inputs, np.nan), n_outside)
-        return Prepared(entry, *self._scaled(entry.values, self._part))
-
-    def inputs(self, x: Values) -> Scaled:
-        """Check and scale inputs to predict for."""
-        return self._scaled(ordered(x, self.model.inputs), slice(-1))
-
-    def clipping(self) -> "SampleFormat":
-        """The same format for samples that were accepted, whatever their values."""
-        return SampleFormat(replace(self.model, outside="clip"), self.lags)
-
-    def resume(self, tick: int) -> None:
-        """Go on from a checkpoint; samples have no times here."""
-
-    def can_follow(self, items: Sequence[Prepared]) -> bool:
-        """Whether new samples can come next; their order says nothing here."""
-        return True
-
-    def follow(self, items: Sequence[Prepared]) -> None:
-        """Take note of new samples."""
-
-    def settle(self, items: Sequence[Prepared]) -> None:
-        """Take note that samples are on disk."""
-
-    def _scaled(self, values: Floats, part: slice) -> Scaled:
-        low, high = self._low[part], self._high[part]
-        inside = np.minimum(np.maximum(values, low), high)
-        is_outside = inside != values  # also true for NaN
-        is_finite, is_refused = np.isfinite(values), self.model.outside == "refuse"
-        if is_outside.any() and (is_refused or not is_finite.all()):
-            k = int(np.argmax(is_outside if is_refused else ~is_finite))
-            wrong = self._ranges[part][k]
+    def sample(self, said: Any) -> Prepared:
+        """Check a client's sample, as JSON; DataError at the first mistake."""
+        said = _object("sample", said)
+        x, key = _values_of(said.get("x")), said.get("id")
+        named = {name: value for name, value in said.items() if name not in FIELDS}
+        if named and x is not None:
+            raise DataError(f"a sample with x has no place for {reprlib.repr(next(iter(named)))}")
+        if key is not None and not (isinstance(key, str) and ID.fullmatch(key)):
             raise DataError(
-                f"{wrong.name} must be in {wrong.low!r} .. {wrong.high!r}, got {float(values[k])!r}"
+                "id must be 1 to 200 characters of ASCII without spaces, got " + reprlib.repr(key)
             )
-        return Scaled((inside - low) / (high - low), int(np.count_nonzero(is_outside)))
-
-    def _values(self, given: Given) -> Floats:
-        if given.time is not None:
+        own = {name: _number_of(name, said.get(name)) for name in ("y", "value") if name in said}
+        if named:
+            x, label = self._by_name(own | named)
+        else:
+            x, label = self._by_place(x, own)
+        if self.lags and label is None:
+            raise DataError("sample of a series must have value, and neither x nor y")
+        values = self._x.ordered(() if x is None else x)
+        y, when = np.nan if label is None else label, _time_of(said.get("time"))
+        if self.forecasting is not None:
+            read = self.clock() * 1000 if when is None else milliseconds(when)
+            return self.prepared(Entry(np.array([float(round(read)), y, *values]), key or ""))
+        if when is not None:
             raise DataError("time is for a mesh that forecasts; this one has no [forecast]")
-        is_flat, inputs = bool(given.others), () if self.lags else self.model.inputs
-        given = given.named(inputs, self.model.target, may_lack=False)
-        if self.lags:
-            value = given.y if is_flat else given.value
-            if value is None or (not is_flat and (given.x is not None or given.y is not None)):
-                raise DataError("sample of a series must have value, and neither x nor y")
-            return np.array([value])
-        if given.value is not None or given.x is None or "y" not in given.said:
-            raise DataError("sample must have x and y, and no value: the mesh has no lags")
-        y = np.nan if given.y is None else given.y  # null: there is no label
-        return np.append(ordered(given.x, self.model.inputs), y)
+        return self.prepared(Entry(np.array([*values, y]), key or ""))
 
+    def prepared(self, entry: Entry, *, is_accepted: bool = False) -> Prepared:
+        """Clip and scale the values of a row or of the log.
 
-class Format(Protocol):
-    """What a sample of a mesh looks like."""
+        DataError if a value is missing that must not be, or is outside its range and the model
+        refuses that; not if the sample was accepted before.
+        """
+        if self.plan is None or self.forecasting is None:
+            return Prepared(entry, *self._all.scaled(entry.values, is_accepted))
+        inside, n_outside = self._all.inside(entry.values[1:], is_accepted)
+        values = np.concatenate([entry.values[:1], inside])
+        return Prepared(entry, values, n_outside, self.plan.clock.tick(int(values[0])))
 
-    model: Model
-
-    @property
-    def names(self) -> list[str]:
-        """The names of a sample's values in the log."""
-
-    def sample(self, given: Given) -> Prepared:
-        """Check a client's sample."""
-
-    def prepared(self, entry: Entry) -> Prepared:
-        """Check a sample of the log, or a row of a file."""
-
-    def inputs(self, x: Values) -> Scaled:
+    def inputs(self, x: Values) -> Inside:
         """Check and scale inputs to predict for."""
+        if self.forecasting is not None:
+            raise DataError("x must not be given: the node forecasts from its newest values")
+        return self._row.scaled(self._row.ordered(x))
 
-    def clipping(self) -> "Format":
-        """The same format for samples that were accepted, whatever their values."""
+    def future(self, given: Sequence[Future], newest: int | None) -> Ahead:
+        """Check inputs that are known ahead, given the newest tick to forecast from.
 
-    def resume(self, tick: int) -> None:
-        """Go on from a checkpoint: this is the tick of its newest sample."""
+        Those of steps that no horizon asks for are checked too, and of no use.
+        """
+        assert self.plan is not None
+        assert self.forecasting is not None
+        found: dict[int, dict[str, float]] = {}
+        n_outside, plan = 0, self.plan
+        for each in given:
+            tick = plan.clock.tick(round(milliseconds(each.time)))
+            if newest is not None and tick <= newest:
+                raise DataError(
+                    f"future must be after {time_text(plan, newest)}, the newest value,"
+                    f" got {time_text(plan, tick)}"
+                )
+            if tick in found:
+                raise DataError(
+                    f"future must have each step of {self.forecasting.step} once,"
+                    f" got {time_text(plan, tick)} twice"
+                )
+            plan.check_ahead(each.x)
+            ranges = [r for r in self._inputs if r.name in each.x]
+            given_x = np.array([each.x[r.name] for r in ranges])
+            inside, n = Ranges(ranges, False, self.model.outside == "refuse").inside(given_x)
+            found[tick] = dict(zip((r.name for r in ranges), inside.tolist(), strict=True))
+            n_outside += n
+        return Ahead(found, n_outside)
 
-    def can_follow(self, items: Sequence[Prepared]) -> bool:
-        """Whether new samples can come next."""
+    def order_problem(self, newest: int, tick: int) -> str:
+        """What is wrong with a sample of this tick after one of the newest."""
+        assert self.plan is not None
+        assert self.forecasting is not None
+        return (
+            f"time must be after {time_text(self.plan, newest)}, the newest that was accepted,"
+            f" got {time_text(self.plan, tick)}; samples come in the order of time, one for each"
+            f" step of {self.forecasting.step}"
+        )
 
-    def follow(self, items: Sequence[Prepared]) -> None:
-        """Take note of new samples before they are written; OrderError if they cannot follow."""
+    def _by_name(self, said: Mapping[str, Any]) -> tuple[Values, float | None]:
+        """Inputs and label of a sample that has them by their own names.
 
-    def settle(self, items: Sequence[Prepared]) -> None:
-        """Take note that samples are on disk; none: that those taken note of could not be."""
+        Sensors send more than a mesh asks for, so other names are ignored. Except for a mesh that
+        forecasts, the target must be there, if only as null.
+        """
+        target, may_lack = self.model.target.name, self.forecasting is not None
+        names = [*(each.name for each in self._inputs), target]
+        if target not in said and not (may_lack and any(name in said for name in names)):
+            what = "must name inputs or target" if may_lack else f"lacks {target!r}"
+            raise DataError(
+                f"sample {what}, got {reprlib.repr(list(said))}; it has"
+                f" {'x and y' if self._inputs else 'value'}, or {', '.join(names[:20])} by name"
+            )
+        x = {name: _number_of(name, said[name]) for name in names[:-1] if name in said}
+        return x, _number_of(target, said.get(target))
+
+    def _by_place(
+        self, x: Values | None, own: Mapping[str, float | None]
+    ) -> tuple[Values | None, float | None]:
+        """Inputs and label of a sample that has x, y and value."""
+        y, value = own.get("y"), own.get("value")
+        if self.forecasting is not None:
+            if y is not None and value is not None:
+                raise DataError("sample must have y or value, got both")
+            return {} if x is None else x, value if y is None else y
+        if self.lags:
+            return None, value if x is None and y is None else None
+        if value is not None or x is None or "y" not in own:
+            raise DataError("sample must have x and y, and no value: the mesh has no lags")
+        return x, y
 
 
-def ordered(x: Values, ranges: Sequence[Range], may_lack: bool = False) -> Floats:
-    """Inputs in the order of their ranges; where they may be missing, NaN stands for None."""
-    names = [each.name for each in ranges]
-    if isinstance(x, Mapping):
-        wrong = [name for name in x if name not in names]
-        wrong += [] if may_lack else [name for name in names if name not in x]
-        if wrong:
-            what = "lacks" if wrong[0] in names else "has no place for"
-            shown = reprlib.repr(wrong[0])
-            raise DataError(f"sample {what} {shown}; inputs are {', '.join(names) or 'none'}")
-        x = [x.get(name) for name in names]
-    if len(x) != len(ranges):
-        raise DataError(f"sample must have {len(ranges)} inputs, got {len(x)}")
-    if None in x and not may_lack:
-        raise DataError(f"input {names[x.index(None)]!r} must be a number, got null")
-    return np.array([np.nan if value is None else value for value in x], dtype=np.float64)
+def milliseconds(given: str | float) -> float:
+    """Read a time: ISO 8601, in UTC unless it says otherwise, or seconds since 1970.
+
+    Examples
+    --------
+    >>> milliseconds("1970-01-02T00:00"), milliseconds("1970-01-02T01:00+01:00"), milliseconds(60)
+    (86400000.0, 86400000.0, 60000.0)
+    """
+    if isinstance(given, str):
+        try:
+            found = float(parse_time(given))
+        except ValueError:
+            raise DataError(
+                "time must be ISO 8601, such as 2026-11-17T05:00, or seconds since 1970,"
+                f" got {reprlib.repr(given)}"
+            ) from None
+    else:
+        found = float(given) * 1000
+    if not _FIRST <= found < _END:
+        raise DataError(
+            f"time must be in the years {YEARS[0]} to {YEARS[1] - 1}, got {given!r};"
+            " a number is seconds since 1970, not milliseconds"
+        )
+    return found
 
 
 class OrderError(DataError):
@@ -403,6 +500,8 @@ class Intake:
         self._on_accepted, self._on_failure = on_accepted, on_failure
         self._waiting: list[_Group] = []
         self._n_waiting = 0
+        self._tick: int | None = None  # of the newest sample on disk, if samples have times
+        self._newest: int | None = None  # the same of those that wait to be written
         self._coming: dict[str, _Pending] = {}
         self._writer: asyncio.Task[None] | None = None
         self._resume()
@@ -425,14 +524,24 @@ class Intake:
 
     def _resume(self) -> None:
         """Append what the log has after the checkpoint."""
-        # What was accepted is learned, even if the mesh file refuses such values by now.
-        clipped, rows = self.format.clipping(), self._backlog.rows
-        if rows is not None and rows.known is not None:
-            self.format.resume(rows.known.tick)
+        known = self._backlog.rows.known
+        if known is not None and self._backlog.rows.is_dated:
+            self._tick = known.tick
         for number, values in self._log.after(self._backlog.position):
-            item = clipped.prepared(Entry(values))
-            self.format.settle([item])
-            self._backlog.add(number, item.scaled, item.n_outside)
+            # what was accepted is learned, even if the mesh file refuses such values by now
+            item = self.format.prepared(Entry(values), is_accepted=True)
+            self._tick = item.tick
+            self._backlog.add(number, item.values, item.n_outside)
+        self._newest = self._tick
+
+    def late(self, items: Sequence[Prepared]) -> OrderError | None:
+        """What is wrong with the order of new samples: their ticks must ascend."""
+        newest = self._newest
+        for tick in (item.tick for item in items if item.tick is not None):
+            if newest is not None and tick <= newest:
+                return OrderError(self.format.order_problem(newest, tick))
+            newest = tick
+        return None
 
     def _sort(self, items: Sequence[Prepared]) -> list[int | _Pending]:
         """Hand new samples to the writer; give the number of each sample, or what it will be."""
@@ -451,7 +560,9 @@ class Intake:
             found.append(known)
         if new:
             self._check_room(len(new))
-            self.format.follow(new)
+            if (late := self.late(new)) is not None:
+                raise late
+            self._newest = new[-1].tick
             self._coming |= fresh
             self._enqueue(_Group(new, first))
         self.n_repeated += len(items) - len(new)
@@ -480,12 +591,12 @@ class Intake:
             try:
                 first = await loop.run_in_executor(None, self._log.append, entries)
                 for number, item in enumerate(items, first):
-                    self._backlog.add(number, item.scaled, item.n_outside)
-                self.format.settle(items)
+                    self._backlog.add(number, item.values, item.n_outside)
+                self._tick = items[-1].tick
                 self._on_accepted()
             except Exception as error:  # all requests that wait must be told
                 if not self._waiting:
-                    self.format.settle(())
+                    self._newest = self._tick
                 for group in groups:
                     group.first.set_exception(error)
             else:

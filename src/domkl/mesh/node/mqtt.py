@@ -16,6 +16,7 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -24,6 +25,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 import domkl
 from domkl.errors import ParameterError
+from domkl.mesh.node import registry
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.publish import BACK_OFF, LostError, Outcome, Prediction
 from domkl.mesh.node.sources import accept, checked
@@ -265,6 +267,19 @@ def identifier(node: Node) -> str:
     return f"domkl-{node.folder.config.name}-{node.folder.name}"
 
 
+def samples_of(options: registry.Subscription) -> "registry.Source":
+    """A topic as a source."""
+    broker, topic = Broker.parse(options.mqtt), check_topic(options.topic or "", is_filter=True)
+    return lambda node: partial(from_topic, node, broker, topic)
+
+
+def predictions_to(options: registry.Publication) -> "registry.MakeOutlet":
+    """A topic as an outlet."""
+    broker, topic = Broker.parse(options.mqtt), check_topic(options.publish or "")
+    prefix = check_topic(options.discovery) if options.discovery else ""
+    return lambda node: Topic(node, broker, topic, prefix)
+
+
 async def from_topic(node: Node, broker: Broker, topic: str) -> None:
     """Take samples, as of POST /learn; connect again whenever the connection is lost."""
     wait = BACK_OFF[0]
@@ -309,8 +324,8 @@ class Topic:
 
     def __init__(self, node: Node, broker: Broker, topic: str, discovery: str = "") -> None:
         self.where = f"{broker.host}: predictions to {topic}"
-        self._node, self._broker, self._topic = node, broker, check_topic(topic)
-        self._discovery = check_topic(discovery) if discovery else ""
+        self._node, self._broker = node, broker
+        self._topic, self._discovery = topic, discovery
         self._connection: Connection | None = None
 
     async def open(self) -> None:

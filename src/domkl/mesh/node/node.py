@@ -23,23 +23,20 @@ from typing import NamedTuple
 import numpy as np
 
 from domkl.errors import DataError, DomklError, MeshError
-from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.node import resident
-from domkl.mesh.node.intake import Format, Intake, SampleFormat
+from domkl.mesh.node.intake import Format, Intake
 from domkl.mesh.node.predictions import Outgoing
-from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.process_log import CertificateWatch, Throttle, event
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
-from domkl.mesh.store.backlog import Backlog
+from domkl.mesh.store.backlog import Backlog, time_text
 from domkl.mesh.store.checkpoint import Saver, next_epoch
 from domkl.mesh.store.folder import NodeFolder
 from domkl.mesh.store.recorder import Gauges, Recorder
-from domkl.mesh.store.rows import TickRows, words
 from domkl.mesh.transports.base import Transport
 from domkl.storage import Parts
-from domkl.typing import Array, Floats
+from domkl.typing import Floats
 
 TICK = 0.05  # seconds
 SLICE = 0.002  # seconds of events, and of learning, before frames and requests have their turn
@@ -94,10 +91,9 @@ class Node:
         self.folder, self.transport = folder, transport
         config = folder.config
         self.models = config.models()
-        self.format = format_of(config, self.models[0])
-        rows = None if config.forecast is None else _rows_of(config)
-        width = len(self.format.names)
-        self.backlog = Backlog(folder.data, width, config.lags, accept_loss, rows)
+        self.format = Format.of(config)
+        width, plan, n_season = len(self.format.names), self.format.plan, self.format.n_season
+        self.backlog = Backlog(folder.data, width, plan, n_season, accept_loss)
         self.intake = Intake(self.backlog, self.format, config.queue, self._wake, self._fail)
         checkpoints, log = self.backlog.checkpoints, self.backlog.log
         self.saver = Saver(checkpoints, log, self.backlog.position, self._alarm)
@@ -154,7 +150,7 @@ class Node:
         """Compile, continue from the checkpoint, and look for the neighbors."""
         folder, backlog, config = self.folder, self.backlog, self.folder.config
         for path in backlog.checkpoints.damaged:
-            after = f"going on from sample {backlog.position}, and learning the rest of the journal"
+            after = f"going on from sample {backlog.position}, and learning the rest of the log"
             self._alarm("checkpoint", "", f"{path} is damaged or not finite; {after}")
         await asyncio.to_thread(warm_up, self.models[-1])
         epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)
@@ -232,19 +228,18 @@ class Node:
 
         ``future`` has inputs that are known ahead, by the tick of the label.
         """
-        rows = self.backlog.rows
-        known = None if rows is None else rows.known
-        if rows is None or known is None:
+        rows, known, plan = self.backlog.rows, self.backlog.rows.known, self.format.plan
+        if plan is None or known is None:
             raise TooFewError("there is no value yet to forecast from: learn first")
         made = []
         for protocol in self.protocols:
             h = protocol.model.horizon
             x = rows.row(h, future.get(known.tick + h, {}))
             if np.isnan(x).any():
-                lost = [name for name, v in zip(rows.plan.names, x, strict=True) if np.isnan(v)]
+                lost = [name for name, v in zip(plan.names, x, strict=True) if np.isnan(v)]
                 raise TooFewError(f"{lost[0]} is not known: there are not enough values yet")
             found = protocol.model.in_units(protocol.predict(x), protocol.deviation(x))
-            made.append(Forecast(h, words(rows.plan, known.tick + h), *found))
+            made.append(Forecast(h, time_text(plan, known.tick + h), *found))
         return made
 
     async def reload(self) -> None:
@@ -292,6 +287,11 @@ class Node:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stop.wait(), seconds)
         return not self._stop.is_set()
+
+    async def until_idle(self) -> None:
+        """Wait until all accepted samples are learned."""
+        while not self.is_idle:
+            await asyncio.sleep(TICK)
 
     def record(self) -> None:
         """Give the recorder the predictions since the last tick."""
@@ -392,7 +392,7 @@ class Node:
         except DataError as error:  # not of these samples: to go on would lose one in silence
             self._fail(error)
             return
-        for channel, (protocol, each) in enumerate(zip(self.protocols, told, strict=True)):
+        for channel, (protocol, each) in enumerate(zip(self.protocols, told, strict=False)):
             is_new = not isinstance(each, events.Moment) or each.number > protocol.learned
             if is_new:
                 self._tell(channel, each)
@@ -490,20 +490,6 @@ class Forecast(NamedTuple):
     time: str  # of the label, UTC
     prediction: float
     deviation: float | None
-
-
-def format_of(config: MeshConfig, model: Model) -> Format:
-    """What a sample of this mesh looks like."""
-    if config.forecast is None:
-        return SampleFormat(model, config.lags)
-    return TickFormat(model, config.forecast, config.inputs)
-
-
-def _rows_of(config: MeshConfig) -> Callable[[Mapping[str, Array]], TickRows]:
-    forecast = config.forecast
-    assert forecast is not None
-    plan = forecast.plan(config.target, config.inputs)
-    return lambda arrays: TickRows(plan, forecast.n_season, arrays)
 
 
 def joined(parts: Sequence[Parts]) -> Parts:

@@ -12,8 +12,7 @@ from typing import Any
 
 from domkl.mesh.protocol.events import Forecasted, Predicted
 from domkl.mesh.protocol.model import Model
-from domkl.mesh.store.backlog import Backlog
-from domkl.mesh.store.rows import words
+from domkl.mesh.store.backlog import Backlog, time_text
 from domkl.typing import Floats
 
 Content = Mapping[str, Any]
@@ -49,17 +48,17 @@ class Outgoing:
 
     def predicted(self, effect: Predicted) -> None:
         """Take in a prediction of a sample."""
-        backlog = self._backlog
-        if backlog.rows is not None:
+        backlog, rows = self._backlog, self._backlog.rows
+        if rows.is_dated:
             return
         number = backlog.place(effect.number)
         (model,) = self._models.values()
-        if backlog.series is None:
+        if rows.plan is None:
             y_hat, deviation = model.in_units(effect.y_hat, effect.deviation)
             y = model.target_of(effect.y) if math.isfinite(effect.y) else None
             self._tell(number, y_hat, {"deviation": deviation, "y": y})
         else:
-            y_hat, deviation = self._predict(backlog.series.before(number)[::-1])
+            y_hat, deviation = self._predict(rows.lags_at(effect.number))
             self._tell(number, y_hat, {"deviation": deviation})
 
     def forecasted(self, effect: Forecasted) -> None:
@@ -75,16 +74,16 @@ class Outgoing:
                 self._tell_forecasts(number, self._forecasts.pop(number))
 
     def _tell_forecasts(self, number: int, found: Mapping[int, Forecasted]) -> None:
-        rows = self._backlog.rows
-        assert rows is not None
+        plan = self._backlog.rows.plan
+        assert plan is not None
         made, tick = [], next(iter(found.values())).tick
         for h, effect in sorted(found.items()):
             if effect.y_hat is not None and math.isfinite(effect.y_hat):
                 y_hat, deviation = self._models[h].in_units(effect.y_hat, effect.deviation)
-                made.append({"horizon": h, "time": words(rows.plan, tick + h),
+                made.append({"horizon": h, "time": time_text(plan, tick + h),
                              "prediction": y_hat, "deviation": deviation})  # fmt: skip
         if made:
-            facts = {"time": words(rows.plan, tick), "forecasts": made}
+            facts = {"time": time_text(plan, tick), "forecasts": made}
             self._tell(self._backlog.place(number), None, facts)
 
     def _tell(self, number: int, y_hat: float | None, facts: Content) -> None:

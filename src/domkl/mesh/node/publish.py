@@ -24,11 +24,13 @@ import sys
 import zlib
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
 from domkl.errors import MeshError, ParameterError
+from domkl.mesh.node import registry
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.predictions import Content
 from domkl.mesh.process_log import event
@@ -358,3 +360,17 @@ class Webhook:
             return "sent"
         event("prediction refused", webhook=self.where, status=status, id=item.id)
         return "refused"
+
+
+def published(options: registry.Publication) -> "registry.MakeOutlet":
+    """Standard output, or a topic of a broker, as an outlet."""
+    if options.publish == "-":
+        return lambda node: Lines()
+    made: registry.MakeOutlet = import_module("domkl.mesh.node.mqtt").predictions_to(options)
+    return made
+
+
+def posted(options: registry.Hook) -> "registry.MakeOutlet":
+    """A webhook as an outlet."""
+    hook = Webhook(options.webhook or "")
+    return lambda node: hook

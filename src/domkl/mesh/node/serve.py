@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +12,14 @@ from typing import TYPE_CHECKING
 from domkl.errors import MeshError
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.node import Node
-from domkl.mesh.node.publish import Outlet, Publisher
+from domkl.mesh.node.publish import Publisher
 from domkl.mesh.process_log import event
 from domkl.mesh.store.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
 
 if TYPE_CHECKING:
-    from domkl.data.nodes import Form
-    from domkl.mesh.node.sources import Replay
+    from domkl.mesh.node.registry import MakeOutlet, Source
 
 
 @dataclass(frozen=True)
@@ -34,32 +32,20 @@ class Options:
         Instead of the address in the mesh file.
     with_token : bool
         Demand the token on loopback as well.
-    lines : bool
-        Take samples from standard input.
-    csv : Path, optional
-        Replay the ``rows`` of this file, ``rate`` rows a second.
-    form : Form, optional
-        Of a node that forecasts: where the file has its times and nodes.
-    topic : callable, optional
-        Takes samples from another source until it is cancelled.
+    source : callable, optional
+        Takes samples besides those that come over HTTP; see registry.py.
     outlets : tuple of callables
         Where predictions are published; each makes an `Outlet` for the node.
     until_end : bool
-        Stop when all samples of standard input or of the file are learned.
+        Stop when all samples of the source are learned.
     accept_loss : bool
         Start although acknowledged samples are missing on disk.
     """
 
     http: Address | None = None
     with_token: bool = False
-    lines: bool = False
-    csv: Path | None = None
-    rate: float = 0.0
-    rows: slice | None = None
-    missing: str = "error"
-    form: "Form | None" = None
-    topic: Callable[[Node], Awaitable[None]] | None = None
-    outlets: tuple[Callable[[Node], Outlet], ...] = ()
+    source: "Source | None" = None
+    outlets: "tuple[MakeOutlet, ...]" = ()
     until_end: bool = False
     accept_loss: bool = False
 
@@ -97,19 +83,14 @@ def _server(folder: NodeFolder, options: Options) -> HttpServer:
 
 
 async def _run(node: Node, server: HttpServer, options: Options) -> None:
-    replay = None
-    if options.csv is not None:
-        from domkl.mesh.node.sources import Replay
-
-        rows, name = options.rows or slice(None), node.folder.name
-        replay = Replay(options.csv, node.format, rows, options.missing, options.form, name)
+    take = None if options.source is None else options.source(node)
     rules = rules_for(server.address, node.folder.path / TOKEN, options.with_token)
     await server.start(create_app(node, rules))
     event("http", address=str(server.address))
     with _signals(node, server):
         publishers = [Publisher(node, make(node)) for make in options.outlets]
         await node.start()
-        feed = _feed(node, options, replay, publishers)
+        feed = _feed(node, take, options.until_end, publishers)
         tasks = [asyncio.create_task(each) for each in (feed, *(p.run() for p in publishers))]
         for each in tasks:
             each.add_done_callback(lambda task: node.stop() if _has_failed(task) else None)
@@ -129,23 +110,18 @@ async def _run(node: Node, server: HttpServer, options: Options) -> None:
 
 
 async def _feed(
-    node: Node, options: Options, replay: "Replay | None", publishers: Sequence[Publisher]
+    node: Node,
+    take: Callable[[], Awaitable[None]] | None,
+    until_end: bool,
+    publishers: Sequence[Publisher],
 ) -> None:
-    if replay is not None:
-        await replay.run(node, options.rate)
-    elif options.lines:
-        from domkl.mesh.node.sources import from_lines
-
-        await from_lines(node, sys.stdin.fileno())
-    elif options.topic is not None:
-        await options.topic(node)
-    else:
+    """Take the samples of a source; at its end, stop the node if that is wanted."""
+    if take is None:
         return
+    await take()
     event("end of input")
-    if options.until_end:
-        from domkl.mesh.node.sources import until_learned
-
-        await until_learned(node)
+    if until_end:
+        await node.until_idle()
         await asyncio.gather(*(each.drain(is_patient=True) for each in publishers))
         node.stop()
 

@@ -8,17 +8,21 @@ import asyncio
 import hashlib
 import logging
 import os
+import sys
 import threading
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from domkl.data.nodes import Form, NodeTable, read_nodes
+from domkl.data.rows import RowPlan
 from domkl.data.tables import read_columns
-from domkl.errors import DataError
+from domkl.errors import DataError, ParameterError
+from domkl.mesh.node import registry
 from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
@@ -29,14 +33,15 @@ from domkl.mesh.node.intake import (
     parse,
 )
 from domkl.mesh.node.node import Node
-from domkl.mesh.node.ticks import TickFormat
 from domkl.mesh.process_log import event
 from domkl.mesh.store.wal import BusyError, DiskFullError, Entry
+from domkl.text import parse_names, parse_rows
 from domkl.typing import Floats
 
 AT_ONCE = 256  # samples that share a sync
 PAUSE = 0.05  # seconds before a full queue is tried again
 FULL_PAUSE = 1.0  # the same for a full disk
+NO_FORM = Form()
 GROUPED = 0.25  # seconds of rows, at a given rate, that share a sync
 
 
@@ -46,7 +51,7 @@ async def accept(node: Node, items: Sequence[Prepared]) -> None:
     while rest:
         some = rest[: min(AT_ONCE, node.intake.capacity)]  # more would never find room
         try:
-            some = some if node.format.can_follow(some) else some[:1]
+            some = some[:1] if node.intake.late(some) else some
             await node.intake.accept(some)
             rest = rest[len(some) :]
         except OrderError as error:
@@ -57,6 +62,27 @@ async def accept(node: Node, items: Sequence[Prepared]) -> None:
         except (DiskFullError, BusyError) as error:
             event("cannot accept", logging.ERROR, text=str(error))
             await asyncio.sleep(FULL_PAUSE)
+
+
+def lines_of(options: registry.Lines) -> "registry.Source":
+    """Standard input as a source."""
+    return lambda node: partial(from_lines, node, sys.stdin.fileno())
+
+
+def rows_of(options: registry.Table) -> "registry.Source":
+    """A CSV file as a source."""
+    rate, rows, times = options.rate, parse_rows(options.rows), parse_names(options.time)
+    if not 0 <= rate < float("inf"):
+        raise ParameterError(f"rate must be >= 0, got {rate}")
+    form = Form(time=times or (), nodes=options.nodes)
+    assert options.csv is not None
+    path = options.csv
+
+    def opened(node: Node) -> Callable[[], Awaitable[None]]:
+        replay = Replay(path, node.format, rows, options.missing, form, node.folder.name)
+        return partial(replay.run, node, rate)
+
+    return opened
 
 
 async def from_lines(node: Node, handle: int) -> None:
@@ -74,7 +100,7 @@ async def from_lines(node: Node, handle: int) -> None:
 def checked(node: Node, text: bytes, what: str, **where: Any) -> list[Prepared]:
     """The samples in a JSON text; none, and a line in the log, if the text is wrong."""
     try:
-        return [node.format.sample(given) for given in parse(text)]
+        return [node.format.sample(said) for said in parse(text)]
     except DataError as error:
         node.intake.rejected[INVALID] += 1
         event(what, logging.WARNING, **where, text=str(error))
@@ -123,7 +149,7 @@ class Replay:
         Which rows; several nodes can share a file.
     missing : "error" or "drop"
         What to do with rows that have empty cells.
-    form : Form, optional
+    form : Form
         Of a node that forecasts: where the file has its times and nodes.
     node : str, optional
         Of a file with several nodes, this learner's; or a part of the file's name.
@@ -135,12 +161,13 @@ class Replay:
         sample_format: Format,
         rows: slice = slice(None),
         missing: str = "error",
-        form: Form | None = None,
+        form: Form = NO_FORM,
         node: str | None = None,
     ) -> None:
-        names = sample_format.names
-        if isinstance(sample_format, TickFormat):
-            values, n_dropped = _clocked(path, sample_format, form or Form(), node)
+        names, plan = sample_format.names, sample_format.plan
+        is_timed = plan is not None and plan.clock.is_dated
+        if plan is not None and is_timed:
+            values, n_dropped = _clocked(path, plan, form, node)
         else:
             values, n_dropped = read_columns(path, names, missing=missing)
         self.values: Floats = values[rows]
@@ -149,8 +176,8 @@ class Replay:
         self._format = sample_format
         self.key = hashlib.sha256(f"{names} {rows} {values[0].tolist()}".encode()).hexdigest()[:16]
         event("replay", file=str(path), rows=len(self.values), dropped=n_dropped)
-        if isinstance(sample_format, TickFormat):
-            _warn_if_short(path, sample_format, self.values)
+        if plan is not None and is_timed:
+            _warn_if_short(path, plan, self.values)
 
     async def run(self, node: Node, rate: float) -> None:
         """Continue after the last accepted row; ``rate`` rows a second, or 0 for no pause."""
@@ -182,11 +209,8 @@ class Replay:
         return items
 
 
-def _clocked(
-    path: Path, sample_format: TickFormat, form: Form, node: str | None
-) -> tuple[Floats, int]:
+def _clocked(path: Path, plan: RowPlan, form: Form, node: str | None) -> tuple[Floats, int]:
     """Times and values of this node's rows, on the mesh's clock; ticks without any are left out."""
-    plan = sample_format.plan
     if not form.time:
         raise DataError("time must be given for a mesh that forecasts: --time COLUMN")
     place = Path(str(path).replace("{node}", node or ""))
@@ -203,10 +227,10 @@ def _clocked(
     return rows, int((~is_known).sum())
 
 
-def _warn_if_short(path: Path, sample_format: TickFormat, values: Floats) -> None:
+def _warn_if_short(path: Path, plan: RowPlan, values: Floats) -> None:
     """Tell of horizons beyond the file; no error, because other values may follow."""
-    first, last = (sample_format.tick_of(values[row]) for row in (0, -1))
-    n_steps, longest = last - first + 1, max(sample_format.plan.horizons)
+    first, last = (plan.clock.tick(int(values[row, 0])) for row in (0, -1))
+    n_steps, longest = last - first + 1, max(plan.horizons)
     if n_steps <= longest:
         event(
             "short file",
@@ -214,9 +238,3 @@ def _warn_if_short(path: Path, sample_format: TickFormat, values: Floats) -> Non
             text=f"horizon must be below the {n_steps} steps of {path} to be scored, got {longest};"
             " forecasts are made, and scored when later values come",
         )
-
-
-async def until_learned(node: Node) -> None:
-    """Wait until all accepted samples are learned."""
-    while not node.is_idle:
-        await asyncio.sleep(PAUSE)

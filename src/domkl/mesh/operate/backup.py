@@ -3,8 +3,8 @@
 The rules of this file
 ----------------------
 - A backup is consistent: checkpoints are copied before the count of acknowledged samples, and that
-  before the journal, so that the journal has all that the others speak of. A node that drops old
-  parts of its journal meanwhile is copied again. The copy is opened as a node would open it, before
+  before the log, so that the log has all that the others speak of. A node that drops old
+  parts of its log meanwhile is copied again. The copy is opened as a node would open it, before
   it enters the archive.
 - Private keys and tokens are in it only if that is asked for.
 - Nothing is overwritten: neither an archive, nor any file of a folder that is restored.
@@ -33,7 +33,7 @@ from domkl.mesh.config.spread import COPIED
 from domkl.mesh.store.checkpoint import NAMES, Checkpoints
 from domkl.mesh.store.folder import DATA
 from domkl.mesh.store.recorder import FOLDER as HISTORY
-from domkl.mesh.store.recovery import JOURNAL, MARK, Known, open_log
+from domkl.mesh.store.recovery import LOG, MARK, Known, open_log
 from domkl.mesh.store.wal import read_head
 from domkl.storage import replacing
 
@@ -99,12 +99,12 @@ def copy_data(data: Path, copy: Path) -> int:
 
 def _copy(data: Path, copy: Path) -> None:
     copy.mkdir(parents=True)
-    (copy / JOURNAL).mkdir()
+    (copy / LOG).mkdir()
     for name in (*NAMES, EPOCH, MARK):  # in this order
         with contextlib.suppress(FileNotFoundError):
             (copy / name).write_bytes((data / name).read_bytes())
-    for path in sorted((data / JOURNAL).glob("*.log")):
-        (copy / JOURNAL / path.name).write_bytes(path.read_bytes())
+    for path in sorted((data / LOG).glob("*.log")):
+        (copy / LOG / path.name).write_bytes(path.read_bytes())
     if (data / HISTORY).is_dir():
         (copy / HISTORY).mkdir()
         for path in (data / HISTORY).iterdir():
@@ -117,7 +117,7 @@ def _opened(copy: Path) -> int:
     """Open a copy as a node does at its start, which cuts off what was not acknowledged."""
     checkpoints = Checkpoints(copy)
     found = checkpoints.load()
-    heads = [read_head(path.read_bytes()) for path in sorted((copy / JOURNAL).glob("*.log"))]
+    heads = [read_head(path.read_bytes()) for path in sorted((copy / LOG).glob("*.log"))]
     widths = [head[1] for head in heads if head is not None]
     position = 0 if found is None else found.position
     accepted = 0 if found is None else found.counts.get("accepted", 0)

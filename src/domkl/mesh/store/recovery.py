@@ -5,11 +5,11 @@ The rules of this file
 - No acknowledged sample is lost without a line in the log that says how many were lost.
 - Where acknowledged samples are missing, the node does not start, unless its operator accepts the
   loss (``domkl node --accept-loss``). Nothing on disk is changed before that.
-- A repair writes a new journal of all samples that can still be read, with numbers without gaps,
+- A repair writes a new log of all samples that can still be read, with numbers without gaps,
   and keeps the old one beside it under another name. A repair that is interrupted is completed, or
   begun anew, at the next start.
-- If no checkpoint can be read, the node begins as a new learner with the samples in the journal: to
-  go on with less is better than not to go on. How many learned samples it forgets is written, too.
+- If no checkpoint can be read, the node begins as a new learner with the samples in the log: to go
+  on with less is better than not to go on. How many learned samples it forgets is written, too.
 """
 
 import logging
@@ -32,8 +32,8 @@ from domkl.mesh.store.wal import (
 )
 from domkl.storage import sync_folder
 
-JOURNAL, NEW, MARK = "journal", "journal.new", "acknowledged"
-AT_ONCE = 256  # samples of a frame of a repaired journal
+LOG, NEW, MARK = "journal", "journal.new", "acknowledged"  # names on disk, as of 0.1
+AT_ONCE = 256  # samples of a frame of a repaired log
 
 Numbered = tuple[int, Entry]
 
@@ -64,15 +64,15 @@ def open_log(folder: Path, width: int, known: Known, accept_loss: bool = False) 
     acknowledged = max(accepted, known.position)
     if mark.number is None and known.accepted:
         text = f"{mark.path} is missing or damaged; samples after {acknowledged} cannot be counted"
-        event("alarm", logging.WARNING, kind="journal", text=text)
+        event("alarm", logging.WARNING, kind="log", text=text)
     try:
-        log = _open_sound(folder / JOURNAL, width, mark, known, acknowledged)
+        log = _open_sound(folder / LOG, width, mark, known, acknowledged)
         opened = Opened(log, known.position, 0)
     except DamagedError as damage:
         opened = _recover(folder, width, mark, known, acknowledged, accept_loss, str(damage))
     if opened.log.n_cut:
-        text = "the end of the journal was cut off: it was never acknowledged"
-        event("journal", samples=opened.log.n_cut, text=text)
+        text = "the end of the write-ahead log was cut off: it was never acknowledged"
+        event("log", samples=opened.log.n_cut, text=text)
     _begin(mark, opened.log.last)
     return opened
 
@@ -87,7 +87,7 @@ def _open_sound(
     if log.first > known.position + 1 or log.last < max(acknowledged, known.position):
         log.close()
         raise DamagedError(
-            f"journal in {folder} has samples {log.first} to {log.last}, the checkpoint ends with"
+            f"{log} has samples {log.first} to {log.last}, the checkpoint ends with"
             f" {known.position}, and samples up to {acknowledged} were accepted"
         )
     return log
@@ -98,7 +98,7 @@ def _begin(mark: Mark, last: int) -> None:
         mark.begin(last)
     except OSError as error:
         text = f"{mark.path} cannot be written: {error.strerror}; a loss could not be counted"
-        event("alarm", logging.WARNING, kind="journal", text=text)
+        event("alarm", logging.WARNING, kind="log", text=text)
 
 
 def _recover(
@@ -106,10 +106,10 @@ def _recover(
     damage: str,
 ) -> Opened:  # fmt: skip
     """Repair the log, or say why that would lose samples."""
-    found = salvage(folder / JOURNAL, width)
+    found = salvage(folder / LOG, width)
     position = known.position
     if mark.number is None:
-        acknowledged = max(acknowledged, _claimed(folder / JOURNAL, found, position))
+        acknowledged = max(acknowledged, _claimed(folder / LOG, found, position))
     if found and not known.has_state and (known.is_damaged or accept_loss):
         position = found[0][0] - 1
     kept = [(number, entry) for number, entry in found if number > position]
@@ -129,16 +129,16 @@ def _recover(
         event("samples lost", logging.ERROR, lost=n_lost, text=text)
     else:
         text = f"{damage}; no acknowledged sample is lost: all are learned or can be read"
-        event("alarm", logging.WARNING, kind="journal", text=text)
+        event("alarm", logging.WARNING, kind="log", text=text)
     _rebuild(folder, width, position, [*_before(found, position), *kept])
     mark.set(position + len(kept))
-    log = WriteAheadLog(folder / JOURNAL, width, mark, position)
+    log = WriteAheadLog(folder / LOG, width, mark, position)
     log.skip_to(position)
     return Opened(log, position, n_lost)
 
 
 def salvage(folder: Path, width: int) -> list[Numbered]:
-    """All samples of a journal that can be read, with their numbers, in order."""
+    """All samples of a log that can be read, with their numbers, in order."""
     found: dict[int, Entry] = {}
     for path in sorted(folder.glob("*.log")):
         data = path.read_bytes()
@@ -156,7 +156,7 @@ def salvage(folder: Path, width: int) -> list[Numbered]:
 def _claimed(folder: Path, found: list[Numbered], position: int) -> int:
     """The number of the last sample that may have been acknowledged, if no mark says it.
 
-    A whole frame at the end that is damaged may have been. Without a journal at all, a sample after
+    A whole frame at the end that is damaged may have been. Without a log at all, a sample after
     the checkpoint may have been, at least.
     """
     paths = sorted(folder.glob("*.log"))
@@ -193,7 +193,7 @@ def _ranges(position: int, kept: Iterable[Numbered], newest: int) -> str:
 
 
 def _rebuild(folder: Path, width: int, position: int, entries: list[Numbered]) -> None:
-    """Replace the journal by one of these samples, numbered without gaps around the position."""
+    """Replace the log by one of these samples, numbered without gaps around the position."""
     new = folder / NEW
     log = WriteAheadLog(new, width)
     n_before = sum(number <= position for number, _ in entries)
@@ -206,21 +206,21 @@ def _rebuild(folder: Path, width: int, position: int, entries: list[Numbered]) -
 
 
 def _swap(folder: Path) -> None:
-    """Keep the old journal under another name, and use the new one."""
-    journal = folder / JOURNAL
-    if journal.exists() and not any(journal.iterdir()):
-        journal.rmdir()
-    elif journal.exists():
+    """Keep the old log under another name, and use the new one."""
+    log = folder / LOG
+    if log.exists() and not any(log.iterdir()):
+        log.rmdir()
+    elif log.exists():
         n = sum(1 for _ in folder.glob("journal.damaged-*"))
-        journal.rename(folder / f"journal.damaged-{n + 1}")
-    (folder / NEW).rename(journal)
+        log.rename(folder / f"journal.damaged-{n + 1}")
+    (folder / NEW).rename(log)
     sync_folder(folder)
 
 
 def _complete_repair(folder: Path) -> None:
-    """If a kill interrupted `_swap`, complete it; a new journal that is not complete goes."""
+    """If a kill interrupted `_swap`, complete it; a new log that is not complete goes."""
     if (folder / NEW).exists():
-        if (folder / JOURNAL).exists():
+        if (folder / LOG).exists():
             shutil.rmtree(folder / NEW)
         else:
             _swap(folder)

@@ -9,7 +9,7 @@ The rules of this file
   it is on disk.
 - The next frame is written after the one before is on disk, so at most the last one can be torn. A
   torn frame was never acknowledged; it is cut off when the log is opened.
-- What was acknowledged is written down outside of the journal (`Mark`), so that a torn frame and an
+- What was acknowledged is written down outside of the log (`Mark`), so that a torn frame and an
   acknowledged one that was damaged later can be told apart. Where acknowledged samples are missing
   or damaged, the log does not open (`DamagedError`) and nothing is changed; see recovery.py.
 - A frame that cannot be written is removed again before `append` raises. Where that fails too, or
@@ -70,7 +70,7 @@ class Entry(NamedTuple):
 
 
 class Mark:
-    """The number of the newest acknowledged sample, in a small file outside of the journal.
+    """The number of the newest acknowledged sample, in a small file outside of the log.
 
     It is written in place and not synced: after a kill it is exact, and after a power cut it may be
     too low by what was acknowledged within the last seconds, but it is never too high.
@@ -165,6 +165,9 @@ class WriteAheadLog:
         folder.mkdir(parents=True, exist_ok=True)
         self._open(saved)
 
+    def __str__(self) -> str:
+        return f"write-ahead log in {self.folder}"
+
     @property
     def size(self) -> int:
         """Bytes on disk."""
@@ -184,7 +187,7 @@ class WriteAheadLog:
         """Numbers and values of all samples after this one, in order."""
         if self._segments and number + 1 < self.first:
             raise DamagedError(
-                f"journal in {self.folder} begins with sample {self.first}, and the checkpoint ends"
+                f"{self} begins with sample {self.first}, and the checkpoint ends"
                 f" with {number}; restore both from one backup"
             )
         for segment in self._segments:
@@ -204,7 +207,7 @@ class WriteAheadLog:
         if number > self.last:
             if self._segments and self._segments[-1].last:
                 raise DamagedError(
-                    f"journal in {self.folder} ends with sample {self.last}, before the"
+                    f"{self} ends with sample {self.last}, before the"
                     f" checkpoint's {number}; restore both from one backup"
                 )
             self.last = number
@@ -265,7 +268,7 @@ class WriteAheadLog:
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
-            raise _refusal(error, self.folder) from None
+            raise _refusal(error, self) from None
         if self._segments:
             self._segments[-1].close()
         self._segments.append(segment)
@@ -277,10 +280,10 @@ class WriteAheadLog:
             try:
                 segment.truncate()
             except OSError:
-                self._failure = f"journal in {self.folder} cannot be repaired; restart the node"
+                self._failure = f"{self} cannot be repaired; restart the node"
             if error.errno not in FULL:  # nobody knows what the disk holds now
-                self._failure = f"journal in {self.folder} cannot be written: {error.strerror}"
-            raise _refusal(error, self.folder) from None
+                self._failure = f"{self} cannot be written: {error.strerror}"
+            raise _refusal(error, self) from None
 
     def _open(self, saved: int) -> None:
         """Read all files; change them only when it is certain that nothing is missing."""
@@ -304,7 +307,7 @@ class WriteAheadLog:
         if self._segments and segment.first != self.last + 1:
             segment.close()
             raise DamagedError(
-                f"journal in {self.folder} lacks samples {self.last + 1} to {segment.first - 1};"
+                f"{self} lacks samples {self.last + 1} to {segment.first - 1};"
                 " restore it from a backup"
             )
         self.last = segment.last = segment.first - 1
@@ -322,17 +325,17 @@ class WriteAheadLog:
             self.close()
             missing = f"{self.last + 1} to {known}" if is_short else f"from {self.last + 1} on"
             raise DamagedError(
-                f"journal in {self.folder} lacks samples {missing}, and they were acknowledged or"
+                f"{self} lacks samples {missing}, and they were acknowledged or"
                 " may have been; restore it from a backup"
             )
 
 
-def _refusal(error: OSError, folder: Path) -> MeshError:
+def _refusal(error: OSError, log: WriteAheadLog) -> MeshError:
     if error.errno in FULL:
-        return DiskFullError(f"disk of {folder} is full: {error.strerror}; make room")
+        return DiskFullError(f"disk of {log.folder} is full: {error.strerror}; make room")
     if error.errno in BUSY:
-        return BusyError(f"journal in {folder} cannot be opened: {error.strerror}; try again")
-    return MeshError(f"journal in {folder} cannot be written: {error.strerror}")
+        return BusyError(f"{log} cannot be opened: {error.strerror}; try again")
+    return MeshError(f"{log} cannot be written: {error.strerror}")
 
 
 class Torn(NamedTuple):
@@ -374,7 +377,7 @@ class Segment:
         if head is None:
             if len(data) <= _HEAD.size and is_last:
                 return None
-            raise DamagedError(f"{path} must be a journal of domkl; restore it from a backup")
+            raise DamagedError(f"{path} must be a log of domkl; restore it from a backup")
         salt, found, first = head
         if found != width:
             raise DataError(

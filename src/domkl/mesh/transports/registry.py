@@ -31,7 +31,7 @@ class Entry:
         ca = endpoint.certificates / "ca.pem"
         if not ca.exists():
             raise ParameterError(f"{ca} is missing; copy the learner's whole folder")
-        made: Transport = self._imported(self.home).at(endpoint)
+        made: Transport = imported(self.home, self.extra).at(endpoint)
         return made
 
     def check_router(self, router: "Address | None") -> None:
@@ -47,14 +47,16 @@ class Entry:
         """The function ``(listen, certificates, members, is_over)`` that runs its router."""
         if self.router is None:
             raise ParameterError(f"transport must be one that uses a router, got {self.name}")
-        return self._imported(self.router)
+        return imported(self.router, self.extra)
 
-    def _imported(self, home: str) -> Any:
-        module, _, attribute = home.partition(":")
-        try:
-            return getattr(import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            raise missing_extra(error) from None
+
+def imported(home: str, extra: str) -> Any:
+    """Import ``module:Name``; if a package is missing, name the extra that installs it."""
+    module, _, attribute = home.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, extra) from None
 
 
 _ENTRIES = (
@@ -79,11 +81,9 @@ def find(name: str) -> Entry:
     return TRANSPORTS[name]
 
 
-def missing_extra(error: ModuleNotFoundError) -> ParameterError:
+def missing_extra(error: ModuleNotFoundError, extra: str = "mesh") -> ParameterError:
     """One line that says which package is missing and how to install it."""
     package = (error.name or "").partition(".")[0]
     if package == "domkl":
         raise error
-    extras = {each.package: each.extra for each in TRANSPORTS.values()} | {"paho": "mqtt"}
-    extra = extras.get(package, "mesh")
     return ParameterError(f"{package} is not installed; pip install 'domkl[{extra}]'")

@@ -20,7 +20,7 @@ from domkl.mesh import process_log as log
 from domkl.mesh.config import certificates
 from domkl.mesh.node.connections import Limits
 from domkl.mesh.node.http import HttpServer, Rules, rules_for
-from domkl.mesh.node.intake import GIVEN, ID, Future, Inputs
+from domkl.mesh.node.intake import FIELDS, ID, Future, Inputs
 from domkl.mesh.node.node import Forecast
 from domkl.mesh.transports.base import Address
 
@@ -127,7 +127,7 @@ def test_openapi_describes_what_is_asked_and_answered(table):
     found = table.ask("/openapi.json")[1]
     kinds = found["components"]["schemas"]
     assert found["info"]["version"] == domkl.__version__
-    assert set(kinds["Given"]["properties"]) == GIVEN
+    assert set(kinds["Given"]["properties"]) == FIELDS
     assert kinds["Given"]["properties"]["id"]["pattern"] == f"^{ID.pattern}$"
     assert set(kinds["Inputs"]["properties"]) == set(Inputs._fields)
     assert set(kinds["Future"]["properties"]) == set(Future._fields)

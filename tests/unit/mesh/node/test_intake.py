@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from mesh_node import solo_config
 
 from domkl.errors import DataError, MeshError
-from domkl.mesh.node.intake import (
-    MAX_SAMPLES,
-    Given,
-    Intake,
-    Prepared,
-    QueueFullError,
-    SampleFormat,
-    parse,
-)
+from domkl.mesh.node.intake import MAX_SAMPLES, Format, Intake, Prepared, QueueFullError, parse
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.store.backlog import Backlog
 from domkl.mesh.store.wal import DiskFullError, Entry
@@ -30,33 +22,33 @@ def prepared(form, text):
 
 
 def test_by_order_and_by_name(model):
-    form = SampleFormat(model, None)
+    form = Format(model, None)
     by_order, by_name = prepared(
         form, '[{"x": [5, 0.5], "y": 25, "id": "k1"}, {"x": {"b": 0.5, "a": 5}, "y": 25}]'
     )
     assert by_order.entry.id == "k1"
     np.testing.assert_array_equal(by_order.entry.values, [5, 0.5, 25])
     np.testing.assert_array_equal(by_order.entry.values, by_name.entry.values)
-    np.testing.assert_array_equal(by_order.scaled, [0.5, 0.75, 0.25])
+    np.testing.assert_array_equal(by_order.values, [0.5, 0.75, 0.25])
     assert len(form.names) == 3
 
 
 def test_outside_is_clipped_and_counted(model):
-    (found,) = prepared(SampleFormat(model, None), '{"x": [11, 0], "y": -3}')
+    (found,) = prepared(Format(model, None), '{"x": [11, 0], "y": -3}')
     assert found.n_outside == 2
-    np.testing.assert_array_equal(found.scaled, [1.0, 0.5, 0.0])
+    np.testing.assert_array_equal(found.values, [1.0, 0.5, 0.0])
     np.testing.assert_array_equal(found.entry.values, [11, 0, -3])
 
 
 def test_outside_is_refused(refusing):
     with pytest.raises(DataError, match=r"a must be in 0\.0 \.\. 10\.0, got 11\.0"):
-        prepared(SampleFormat(refusing, None), '{"x": [11, 0], "y": 3}')
+        prepared(Format(refusing, None), '{"x": [11, 0], "y": 3}')
 
 
 @pytest.mark.parametrize("outside", ["clip", "refuse"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_refused_always(model_of, outside, value):
-    form = SampleFormat(model_of(outside=outside), None)
+    form = Format(model_of(outside=outside), None)
     with pytest.raises(DataError, match=r"b must be in 0 \.\. 1, got"):
         form.prepared(Entry(np.array([0.5, value, 0.5])))
     if not np.isnan(value):  # NaN is a label that is missing
@@ -66,26 +58,26 @@ def test_what_is_not_finite_is_refused_always(model_of, outside, value):
 
 def test_a_label_may_be_missing_if_the_client_says_so(model, refusing):
     for each in (model, refusing):
-        (found,) = prepared(SampleFormat(each, None), '{"x": [5, 0.5], "y": null}')
-        np.testing.assert_array_equal(found.scaled, [0.5, 0.75, np.nan])
+        (found,) = prepared(Format(each, None), '{"x": [5, 0.5], "y": null}')
+        np.testing.assert_array_equal(found.values, [0.5, 0.75, np.nan])
         assert found.n_outside == 0
     with pytest.raises(DataError, match="sample must have x and y"):
-        prepared(SampleFormat(model, None), '{"x": [5, 0.5]}')
+        prepared(Format(model, None), '{"x": [5, 0.5]}')
     with pytest.raises(DataError, match="sample of a series must have value"):
-        prepared(SampleFormat(model, 2), '{"value": null}')
+        prepared(Format(model, 2), '{"value": null}')
 
 
 def test_values_are_scaled_by_their_ranges(model_of):
     ranges = {"inputs": (Range("a", 10, 20), Range("b", -1, 1)), "target": Range("y", 0, 4)}
-    found = SampleFormat(model_of(**ranges), None).prepared(Entry(np.array([9.0, 0.5, 1.0])))
-    np.testing.assert_array_equal(found.scaled, [0.0, 0.75, 0.25])
+    found = Format(model_of(**ranges), None).prepared(Entry(np.array([9.0, 0.5, 1.0])))
+    np.testing.assert_array_equal(found.values, [0.0, 0.75, 0.25])
     assert found.n_outside == 1
 
 
 def test_a_series_takes_single_values(model):
-    form = SampleFormat(model, 2)
+    form = Format(model, 2)
     (found,) = prepared(form, '{"value": 50}')
-    np.testing.assert_array_equal(found.scaled, [0.5])
+    np.testing.assert_array_equal(found.values, [0.5])
     assert len(form.names) == 1
     with pytest.raises(DataError, match="must have value, and neither x nor y"):
         prepared(form, '{"x": [1, 2], "y": 3}')
@@ -114,20 +106,21 @@ WRONG = {
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong_samples_say_why(text, model):
     with pytest.raises(DataError, match=WRONG[text]):
-        prepared(SampleFormat(model, None), text)
+        prepared(Format(model, None), text)
 
 
 @given(st.one_of(st.binary(max_size=60), st.text('{}[]":,xyid0123456789.e-NaInf ', max_size=60)))
 def test_any_text_is_a_sample_or_refused(text):
+    form = Format(solo_config().model())
     try:
-        found = parse(text)
+        found = [form.sample(each) for each in parse(text)]
     except DataError:
         return
-    assert all(isinstance(each, Given) for each in found)
+    assert all(isinstance(each, Prepared) for each in found)
 
 
 def test_inputs_to_predict_for(model):
-    scaled, n_outside = SampleFormat(model, None).inputs({"a": 20.0, "b": 0.0})
+    scaled, n_outside = Format(model, None).inputs({"a": 20.0, "b": 0.0})
     np.testing.assert_array_equal(scaled, [1.0, 0.5])
     assert n_outside == 1
 
@@ -143,7 +136,7 @@ def test_many_mistakes_cost_no_more_than_one():
                 yield each
 
     with pytest.raises(DataError, match=r"x\[0\] must be a finite number or null, got ''"):
-        Given.read({"x": Watched([""] * 1000), "y": 1})
+        Format(solo_config().model()).sample({"x": Watched([""] * 1000), "y": 1})
     assert len(looked_at) == 1
 
 
@@ -176,7 +169,7 @@ class Held:
 
 @pytest.fixture
 def backlog(tmp_path):
-    made = Backlog(tmp_path, 1, 1)
+    made = Backlog(tmp_path, 1, Format(solo_config(lags=1).model(), 1).plan)
     yield made
     made.log.close()
 
@@ -184,7 +177,7 @@ def backlog(tmp_path):
 def made(backlog, capacity=100):
     """An intake, the size of the backlog after each sync, and the failures."""
     told = SimpleNamespace(sizes=[], failures=[])
-    form = SampleFormat(solo_config(lags=1).model(), 1)
+    form = Format(solo_config(lags=1).model(), 1)
     intake = Intake(
         backlog, form, capacity, lambda: told.sizes.append(backlog.log.last), told.failures.append
     )
@@ -276,12 +269,12 @@ def test_a_log_that_fails_is_told(backlog):
         intake, told = made(backlog)
 
         def broken(entries):
-            raise MeshError("journal cannot be written")
+            raise MeshError("log cannot be written")
 
         backlog.log.append = broken
         with pytest.raises(MeshError, match="cannot be written"):
             await intake.accept([item(0)])
-        assert [str(each) for each in told.failures] == ["journal cannot be written"]
+        assert [str(each) for each in told.failures] == ["log cannot be written"]
         assert intake.rejected == {"failed": 1}
 
     asyncio.run(story())
@@ -289,20 +282,20 @@ def test_a_log_that_fails_is_told(backlog):
 
 def test_what_was_accepted_is_learned_even_if_the_file_refuses_it_now(tmp_path):
     config = solo_config(outside="clip")
-    form = SampleFormat(config.model(), None)
+    form = Format(config.model(), None)
     first = Backlog(tmp_path, len(form.names), None)
-    first.log.append([form.sample(Given.read({"x": [99.0, 0.0], "y": 1.0})).entry])
+    first.log.append([form.sample({"x": [99.0, 0.0], "y": 1.0}).entry])
     first.log.close()
     again = Backlog(tmp_path, len(form.names), None)
-    refusing = SampleFormat(solo_config(outside="refuse").model(), None)
+    refusing = Format(solo_config(outside="refuse").model(), None)
     Intake(again, refusing, 10, lambda: None, lambda error: None)
-    assert [each.x.tolist() for each in again.waiting] == [[1.0, 0.5]]
+    assert [values.tolist() for _, values in again.waiting] == [[1.0, 0.5, 0.01]]
     again.log.close()
 
 
 def test_a_sensor_names_inputs_and_target_itself(model):
     """What it says besides is ignored, as further columns of a file are."""
-    form = SampleFormat(model, None)
+    form = Format(model, None)
     flat, usual = prepared(
         form,
         '[{"b": 0.5, "a": 5, "load": 25, "battery": "low", "id": "k1"}, {"x": [5, 0.5], "y": 25}]',
@@ -311,13 +304,13 @@ def test_a_sensor_names_inputs_and_target_itself(model):
     assert flat.entry.id == "k1"
     (unlabelled,) = prepared(form, '{"a": 5, "b": 0.5, "load": null}')
     np.testing.assert_array_equal(unlabelled.entry.values, [5, 0.5, np.nan])
-    (value,) = prepared(SampleFormat(model, 2), '{"load": 7, "battery": 3}')
+    (value,) = prepared(Format(model, 2), '{"load": 7, "battery": 3}')
     np.testing.assert_array_equal(value.entry.values, [7])
 
 
 @pytest.mark.parametrize("target", ["y", "value"])
 def test_a_flat_sample_of_a_target_with_a_known_key(model_of, target):
-    form = SampleFormat(model_of(target=Range(target, 0.0, 1.0)), None)
+    form = Format(model_of(target=Range(target, 0.0, 1.0)), None)
     (found,) = prepared(form, f'{{"a": 0.1, "b": 0.2, "{target}": 0.3}}')
     np.testing.assert_array_equal(found.entry.values, [0.1, 0.2, 0.3])
 
@@ -339,4 +332,4 @@ def test_a_flat_sample_of_a_target_with_a_known_key(model_of, target):
 )
 def test_a_hostile_flat_sample_is_one_clear_line(model, text, said):
     with pytest.raises(DataError, match=said):
-        prepared(SampleFormat(model, None), text)
+        prepared(Format(model, None), text)

@@ -8,7 +8,6 @@ from mesh_node import made, prepared, sample, solo_config, solo_folder, until
 import domkl
 from domkl.mesh.config.file import write_config
 from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.node.intake import Given
 from domkl.mesh.node.sources import accept
 from domkl.mesh.protocol.model import Range
 
@@ -37,7 +36,7 @@ def told(folder, feed, at_end=lambda node: None):
 
 def test_a_sample_is_predicted_before_its_label_is_used(tmp_path):
     async def feed(node):
-        unlabelled = node.format.sample(Given.read({"x": [1, 0], "y": None}))
+        unlabelled = node.format.sample({"x": [1, 0], "y": None})
         await accept(node, [*prepared(node, range(5)), unlabelled])
 
     folder = solo_folder(tmp_path, algorithm=domkl.DOMKRLS(), kernels="default")
@@ -55,11 +54,11 @@ def test_a_sample_is_predicted_before_its_label_is_used(tmp_path):
 def test_a_series_says_what_comes_next(tmp_path):
     async def feed(node):
         for k in range(6):
-            await accept(node, [node.format.sample(Given.read({"value": 10.0 + k % 3}))])
+            await accept(node, [node.format.sample({"value": 10.0 + k % 3})])
             await until(lambda: node.is_idle)
 
     folder = solo_folder(tmp_path, lags=2)
-    found, last = told(folder, feed, lambda node: node.predict(node.backlog.series.lags))
+    found, last = told(folder, feed, lambda node: node.predict(node.backlog.newest_lags()))
     assert list(found) == [3, 4, 5, 6]  # before, there were lags only
     assert found[6]["prediction"] == last[0]
     assert "y" not in found[6]
@@ -76,7 +75,7 @@ def test_all_horizons_are_said_together_as_on_request(tmp_path):
 
     async def feed(node):
         for k in range(8):
-            given = Given.read({"time": f"2026-01-01T{k:02}:00", "load": 40 + k})
+            given = {"time": f"2026-01-01T{k:02}:00", "load": 40 + k}
             await accept(node, [node.format.sample(given)])
             await until(lambda: node.is_idle)
 

@@ -6,13 +6,13 @@ import pytest
 from mesh_node import DEADLINE, made, sample, solo_config, solo_folder
 
 from domkl.errors import DataError
-from domkl.mesh.node.intake import SampleFormat
-from domkl.mesh.node.sources import Replay, from_lines, until_learned
+from domkl.mesh.node.intake import Format
+from domkl.mesh.node.sources import Replay, from_lines
 
 
 def test_rows_of_a_file_by_slice_and_by_policy(tmp_path):
     config = solo_config(outside="refuse")
-    form = SampleFormat(config.model(), None)
+    form = Format(config.model(), None)
     path = tmp_path / "table.csv"
     path.write_text("b,load,a,other\n0,1,2,x\n0.5,1,99,x\n1,3,4,x\n0,7,8,x\n")
     replay = Replay(path, form, slice(1, None, 2))
@@ -26,7 +26,7 @@ def test_rows_of_a_file_by_slice_and_by_policy(tmp_path):
         await node.start()
         replay = Replay(path, node.format)
         await replay.run(node, 0)
-        await until_learned(node)
+        await node.until_idle()
         assert (node.backlog.position, node.intake.rejected["invalid"]) == (3, 1)
         await Replay(path, node.format).run(node, 0)
         assert node.backlog.log.last == 3
@@ -48,7 +48,7 @@ def test_lines_wait_for_room(tmp_path):
         async with asyncio.timeout(DEADLINE):
             with path.open("rb") as file:
                 await from_lines(node, file.fileno())
-            await until_learned(node)
+            await node.until_idle()
         assert node.backlog.position == 1501
         assert node.intake.rejected["invalid"] == 1
         await node.close()

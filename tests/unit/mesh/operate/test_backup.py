@@ -54,7 +54,7 @@ def test_a_restored_node_goes_on_as_if_nothing_had_happened(tmp_path):
     assert (again["n_accepted"], again["digest"]) == (40, whole["digest"])
 
 
-def test_many_backups_of_a_node_that_drops_old_parts_of_its_journal(tmp_path, monkeypatch):
+def test_many_backups_of_a_node_that_drops_old_parts_of_its_log(tmp_path, monkeypatch):
     monkeypatch.setattr("domkl.mesh.store.wal.SEGMENT", 200)
     monkeypatch.setattr("domkl.mesh.node.node.SAVE_BYTES", 10**9)
     folder = solo_folder(tmp_path, checkpoint_every=2)

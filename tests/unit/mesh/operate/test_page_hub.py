@@ -67,7 +67,7 @@ def test_a_node_is_asked_until_its_stream_ends(config, tmp_path):
     assert not hub.is_down("a")
     hub._took("a", None)
     assert hub.is_down("a")
-    hub._took("a", {"is_ready": False})  # it replays its journal, and answers
+    hub._took("a", {"is_ready": False})  # it replays its log, and answers
     assert not hub.is_down("a")
 
 

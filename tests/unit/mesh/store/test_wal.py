@@ -224,7 +224,7 @@ def test_the_newest_row_of_each_file_is_known(tmp_path):
     assert log.ids == {}
 
 
-def test_an_empty_journal_goes_on_behind_its_checkpoint(tmp_path):
+def test_an_empty_log_goes_on_behind_its_checkpoint(tmp_path):
     log = WriteAheadLog(tmp_path, 2)
     log.skip_to(41)
     assert log.append([entry(0)]) == 42

@@ -15,11 +15,10 @@ from domkl.errors import DataError
 from domkl.mesh.config.file import Member, write_config
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.node.intake import Given, OrderError
-from domkl.mesh.node.node import Node, format_of
+from domkl.mesh.node.intake import Format, OrderError, milliseconds
+from domkl.mesh.node.node import Node
 from domkl.mesh.node.sources import Replay, accept
 from domkl.mesh.node.telemetry import state_of
-from domkl.mesh.node.ticks import milliseconds
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.store.folder import open_folder
 from domkl.mesh.transports.base import Address
@@ -169,7 +168,7 @@ def run(folder, samples, **options):
         node = made(folder, **options)
         await node.start()
         for each in samples:
-            await node.intake.accept([node.format.sample(Given.read(each))])
+            await node.intake.accept([node.format.sample(each)])
         await until(lambda: node.is_idle)
         state = state_of(node, with_digest=True)
         forecasts = node.forecast({})
@@ -238,10 +237,10 @@ def test_a_log_whose_times_go_back_stops_the_node(tmp_path):
     async def story():
         node = made(folder_of(tmp_path))
         await node.start()
-        items = [node.format.sample(Given.read(body(k, id=None))) for k in (5, 4)]
+        items = [node.format.sample(body(k, id=None)) for k in (5, 4)]
         for number, item in enumerate(items, 1):
             node.backlog.log.append([item.entry])
-            node.backlog.add(number, item.scaled, 0)
+            node.backlog.add(number, item.values, 0)
         node.intake._on_accepted()
         with pytest.raises(DataError, match="time must ascend, got 2026-01-01T04:00:00"):
             await asyncio.wait_for(node.wait(), DEADLINE)
@@ -258,7 +257,7 @@ def test_a_source_goes_on_after_a_sample_out_of_order(tmp_path):
         node = made(folder)
         await node.start()
         for ks in ([0, 1, 2], [1, 3], [3, 4], [4]):
-            await accept(node, [node.format.sample(Given.read(body(k, id=None))) for k in ks])
+            await accept(node, [node.format.sample(body(k, id=None)) for k in ks])
         found = node.backlog.log.last, dict(node.intake.rejected)
         await node.close()
         return found
@@ -272,7 +271,7 @@ def test_a_horizon_beyond_a_file_is_told_and_the_file_is_taken(tmp_path, caplog,
     lines = [f"{at(k)},{value(k)},{k}" for k in range(n)]
     path.write_text("when,load,temp\n" + "\n".join(lines) + "\n")
     caplog.set_level(logging.INFO)
-    replay = Replay(path, format_of(given, given.models()[0]), form=Form(time=("when",)))
+    replay = Replay(path, Format.of(given), form=Form(time=("when",)))
     assert len(replay.values) == n
     said = [each for each in caplog.records if each.getMessage() == "short file"]
     assert len(said) == (n == 3)
@@ -288,7 +287,7 @@ def test_inputs_known_ahead(tmp_path):
     async def story():
         node = made(folder)
         await node.start()
-        await node.intake.accept([node.format.sample(Given.read(body(k))) for k in range(N)])
+        await node.intake.accept([node.format.sample(body(k)) for k in range(N)])
         await until(lambda: node.is_idle)
         tick = node.backlog.rows.known.tick
         plain, warm = (
@@ -320,7 +319,7 @@ def test_several_horizons_are_exchanged_between_nodes(tmp_path):
             await node.start()
         for k in range(20):
             for node in nodes:
-                await node.intake.accept([node.format.sample(Given.read(body(k)))])
+                await node.intake.accept([node.format.sample(body(k))])
         await until(lambda: all(node.is_idle for node in nodes))
         states = [state_of(node) for node in nodes]
         exchanged = [[p.measures.edges[o].n_exchanged for p in n.protocols]
