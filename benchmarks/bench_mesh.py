@@ -94,22 +94,20 @@ class Arithmetic:
     """A learner that merges four messages a round, and the learner without neighbors beside it."""
 
     def __init__(self, here: Any) -> None:
-        from domkl.mesh.protocol.learner import LocalLearner
-
         model = here.config.model()
-        self.learner, self.alone = LocalLearner(model), LocalLearner(model)
+        self.learner, self.alone = model.learner(), model.learner()
         self.n_neighbors = len(here.neighbors)
         self.learner.rewire([], list(here.neighbors))
-        self.layout, self.offer = self.learner.layout(), None
+        self.offers, self.offer = model.offers(), None
         self.samples = np.random.default_rng(0).uniform(size=(N_ROWS, N_INPUTS))
 
     def step(self, number: int) -> None:
         x = self.samples[number - 1]
         y = float(np.sin(5 * x[0]) / 2 + 0.5)
-        _, message = self.learner.local_step(*self.learner.look(x), np.array([y]))
+        words = self.learner.local_step(*self.learner.look(x), np.array([y]))
         if self.offer is None:
-            self.offer = self.layout.unpack(self.layout.pack(message, 0, self.n_neighbors))
-        self.learner.merge(message, [self.offer] * self.n_neighbors)
+            self.offer = self.offers.unpack(self.offers.pack(words.said, 0, self.n_neighbors))
+        self.learner.merge(words, [self.offer] * self.n_neighbors)
         self.alone.learn(x, y)
 
 
@@ -148,11 +146,10 @@ async def mesh(folder: Path) -> list[float]:
 
 
 def _frame_bytes(model: Any, name: str) -> int:
-    from domkl.mesh.protocol.learner import LocalLearner
     from domkl.mesh.protocol.wire import Frame, Kind, encode
 
     empty = encode(Frame(Kind.OFFER, model.fingerprint, name, 1, 1))
-    return len(empty) + LocalLearner(model).layout().n_bytes
+    return len(empty) + model.offers().n_bytes
 
 
 def make_mesh(folder: Path, transport: str, port: int, algorithm: str, dtype: str) -> None:

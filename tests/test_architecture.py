@@ -17,7 +17,7 @@ LEVEL = {
     "errors": 0, "options": 0, "typing": 0, "rng": 0, "checks": 0, "storage": 0,
     "text": 0,
     "core": 1, "graphs": 1, "data": 1, "metrics": 1,
-    "algorithms": 2,
+    "algorithms": 2, "speech": 2.3, "learner": 2.6,
     "sim": 3, "mesh": 3,
     "estimators": 4, "experiments": 4,
     "cli": 5,
@@ -27,6 +27,8 @@ LEVEL = {
 THIRD_PARTY = {
     "core": {"numpy", "scipy", "numba", "llvmlite"},
     "algorithms": {"numpy", "scipy"},
+    "speech": {"numpy"},
+    "learner": {"numpy"},
     "data": {"numpy", "platformdirs"},
     "graphs": {"numpy", "scipy", "pymetis"},
     "sim": {"numpy", "scipy", "numba", "mpi4py"},

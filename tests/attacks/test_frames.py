@@ -37,7 +37,7 @@ def test_frames_are_limited_by_the_model():
     """0.1: 16 MiB, whatever the model."""
     protocol = Protocol("a", solo_config().model(), ("b",), incarnation=1)
     longest = protocol.max_frame
-    n_offer = protocol.edges.layout.n_bytes
+    n_offer = protocol.edges.offers.n_bytes
     frame = Frame(Kind.OFFER, bytes(16), "x" * MAX_NAME, 1, 1, payload=bytes(n_offer))
     assert len(encode(frame)) <= longest < 20_000 < MAX_FRAME
 

@@ -31,7 +31,6 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
-    refused_losses,
     uniform,
 )
 from domkl.algorithms.law import Law
@@ -163,6 +162,33 @@ def dual_step(
         _ascend(dual[k], center[k], theta[k], gap[k], real(rho / 2), compliance)
 
 
+@sweep
+def said_dual_step(
+    dual: Array,
+    center: Array,
+    theta: Array,
+    said: Array,
+    gap: Array,
+    degree: Floats,
+    eta_l: float,
+    rho: float,
+) -> None:
+    """Do the same with messages that are not exact: ``said`` is θ̂, as the neighbors decode it.
+
+    λ⁺ = λ + ρ/2 Σ (θ̂ − θ̂_ℓ),   center = θ − ρ|N_k|/c (θ − θ̂) + (ρ/2 Σ (θ̂_ℓ − θ̂) − λ⁺)/c
+
+    ``gap`` is Σ (θ̂_ℓ − θ̂). With θ in place of θ̂ in the center, ADMM diverges at few bits.
+    """
+    dual, center, theta = lines(dual), lines(center), lines(theta)
+    said, gap, real = lines(said), lines(gap), theta.dtype.type
+    for k in range(len(theta)):
+        stiffness = eta_l + rho * degree[k]
+        compliance, share = real(1 / stiffness), real(rho * degree[k] / stiffness)
+        _ascend(dual[k], center[k], theta[k], gap[k], real(rho / 2), compliance)
+        for i in range(center.shape[1]):
+            center[k, i] -= share * (theta[k, i] - said[k, i])
+
+
 @row
 def _ascend(
     dual: Array, center: Array, theta: Array, gap: Array, half_rho: Number, compliance: Number
@@ -213,10 +239,15 @@ def single_local_step(
 
 
 @sweep
-def single_merge(state: SingleState, rates: Any, heard: SingleMessage, net: Net) -> None:
+def ascend(state: Any, rates: Any, heard: Any, net: Net, said: Any) -> None:
     """Ascend by (12)."""
     eta_l, rho = rates.eta_l, rates.rho
-    dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, eta_l, rho)
+    if said is None:
+        dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, eta_l, rho)
+    else:
+        words, gap = said.theta, heard.theta
+        dual, center = state.dual, state.center
+        said_dual_step(dual, center, state.theta, words, gap, net.degree, eta_l, rho)
 
 
 @sweep
@@ -249,10 +280,9 @@ def local_step(
 
 
 @sweep
-def merge(state: State, rates: Any, heard: Message, net: Net) -> None:
+def merge(state: State, rates: Any, heard: Message, net: Net, said: Any) -> None:
     """Ascend by (12), and weigh by own and neighbors' losses, (16)."""
-    eta_l, rho = rates.eta_l, rates.rho
-    dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, eta_l, rho)
+    ascend(state, rates, heard, net, said)
     hedge_weights(state.weights, state.loss, heard.loss, rates.eta_g)
 
 
@@ -282,10 +312,11 @@ def pass_on(state: MessagePassingState, eta_g: float, net: Net, message: PassedM
 
 
 @sweep
-def passing_merge(state: MessagePassingState, rates: Any, heard: PassedMessage, net: Net) -> None:
+def passing_merge(
+    state: MessagePassingState, rates: Any, heard: PassedMessage, net: Net, said: Any
+) -> None:
     """Ascend by (12), and keep the messages for the next round."""
-    eta_l, rho = rates.eta_l, rates.rho
-    dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, eta_l, rho)
+    ascend(state, rates, heard, net, said)
     for edge in range(len(state.inbox)):
         copied(state.inbox[edge], heard.loss[edge])
 
@@ -354,7 +385,7 @@ class DOKL(CompiledAlgorithm):
         SingleMessage,
         single_predict,
         single_local_step,
-        single_merge,
+        ascend,
         single_function,
         exchange={"theta": "gap"},
         carried=("theta",),
@@ -381,10 +412,6 @@ class DOKL(CompiledAlgorithm):
         rates = float(self.eta_l), float(self.rho)
         dual_amendment(state.dual, state.center, gaps["theta"], net.degree, *rates)
         return state
-
-    def push(self, errors: Floats) -> float:
-        """2/ρ times the gradients 2(f − y)z of the squared loss: λ = ρ/2 Σ gaps balances them."""
-        return float(4 / self.rho * np.sqrt(np.sum(errors * errors)))
 
     def leave(self, state: SingleState) -> SingleState:
         """Reset the dual, which would go on pushing θ, and recentre on θ."""
@@ -451,6 +478,4 @@ class DOMKL(CompiledAlgorithm):
         return state, message
 
     amend = DOKL.amend
-    push = DOKL.push
-    refusal = refused_losses
     leave = DOKL.leave

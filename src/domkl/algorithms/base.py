@@ -22,6 +22,7 @@ them round by round. A subclass of `CompiledAlgorithm` has a `Law`, functions th
 and whole runs of it are compiled.
 """
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -32,10 +33,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from domkl.algorithms.law import Law
-from domkl.core.exchange import Delivery
+from domkl.core.exchange import DELIVERIES, Delivery
 from domkl.core.jit import IS_COMPILING, Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
-from domkl.core.losses import BuiltIn, Loss
+from domkl.core.losses import Loss
 from domkl.core.numba_internals import NumbaError, is_at_hand, is_stored, machine_code, types_of
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
@@ -123,12 +124,6 @@ class Algorithm(Parameters, ABC):
     relative_cost: float = 1.0
     #: takes NaN for the label of a learner that has none in a round: it then only follows
     takes_missing: bool = False
-    #: learns samples of different weights, see `weighted`
-    takes_weights: bool = False
-    #: of the values of a message's fields, where a mesh is to take more than 10⁶
-    largest: ClassVar[Mapping[str, float]] = {"loss": 1e15}
-    #: squared error of an honest neighbor's function on a learner's samples, in units of its own
-    honest_error: float = 3.0
     #: its compiled functions, where it has any
     law: ClassVar[Law | None] = None
 
@@ -156,20 +151,16 @@ class Algorithm(Parameters, ABC):
 
     @abstractmethod
     def merge(self, state: Any, heard: Any, net: Net) -> Any:
-        """Take in what was heard."""
+        """Take in what was heard.
 
-    def weighted(self, prediction: Prediction, weight: float) -> Prediction:
-        """Give the prediction such that its label is learned with this weight, 1 being the usual.
-
-        A weight w is to count as w equal samples do. Only where ``takes_weights`` is True.
+        A method with a fourth argument, ``said``, is also given the learner's own message as its
+        neighbors decode it; None where that is the message itself.
         """
-        raise ParameterError(
-            f"weights must be 1 for {type(self).__name__}, got {weight}; DOMKRLS takes others"
-        )
 
-    def mirrored(self, state: Any) -> Any | None:
-        """Give the state as if every label had had the other sign; None where it is not known."""
-        return None
+    @cached_property
+    def takes_said(self) -> bool:
+        """Whether `merge` takes the learner's own message as it was said."""
+        return "said" in inspect.signature(self.merge).parameters
 
     def idle_step(self, state: Any, net: Net) -> tuple[Any, Any] | None:
         """Step without a sample, and say what neighbors should hear: so a learner follows them.
@@ -197,51 +188,8 @@ class Algorithm(Parameters, ABC):
         """Give the learned functions where they have the form (6); None where they do not."""
         return None
 
-    def neighbors(self, state: Any, heard: Mapping[str, Array]) -> Function | None:
-        """Give the neighbors' functions, one row each, as far as a learner's state can tell.
-
-        ``heard`` has the fields of their messages. By default their θ with our kernel weights.
-        """
-        theta, ours = heard.get("theta"), self.function(state)
-        if theta is None or ours is None:
-            return None
-        return Function(theta, np.repeat(ours.weights, len(theta), axis=0))
-
-    def estimates(self, state: Any, heard: Mapping[str, Array]) -> Function | None:
-        """Give the functions that messages tell, one row each, with the state's kernel weights.
-
-        By default `neighbors`; override that where it adds what the state itself has learned.
-        """
-        return self.neighbors(state, heard)
-
-    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
-        """Give how much a neighbor's message weighs beside ours where the two are averaged."""
-        return 1.0
-
-    def push(self, errors: Floats) -> float | None:
-        """Give the size of a sum of gaps that balances samples with such errors by kernel, (P,).
-
-        None where no gaps are accumulated.
-        """
-        return None
-
-    def refusal(self, message: Mapping[str, Array]) -> str | None:
-        """Say what in a neighbor's message, one row, no honest run can produce; None if nothing."""
-        return None
-
-    def restored(self, found: Mapping[str, Array], first: Any) -> Any:
-        """Make a state of stored fields; ``first`` is a state of the same sizes before any sample.
-
-        Override this to take states of earlier versions. Raises KeyError where a field is missing.
-        """
-        return type(first)(*(np.array(found[name]) for name in first._fields))
-
-    def deviation(self, state: Any, inputs: Inputs) -> Floats | None:
-        """Give each prediction's standard deviation, (K,); None where there is none."""
-        return None
-
-    def trust(self, state: Any) -> Mapping[str, float] | None:
-        """Say what the first learner's prediction rests on, as shares by name; None if unknown."""
+    def deviation(self, state: Any, inputs: Inputs, prediction: Prediction) -> Floats | None:
+        """Give the standard deviation of each prediction for these inputs, (K,); None without."""
         return None
 
     def bank(self) -> Dictionary:
@@ -251,8 +199,8 @@ class Algorithm(Parameters, ABC):
     @property
     def is_meshable(self) -> bool:
         """Whether one process per learner can run it: all that it hears comes from neighbors."""
-        ways = set(self.exchange.values())
-        return bool(ways) and "total" not in ways and not self.is_alone
+        ways = [DELIVERIES[how] for how in self.exchange.values()]
+        return bool(ways) and not any(way.spans_all for way in ways) and not self.is_alone
 
     def parameters(self) -> dict[str, Any]:
         """What can be set."""
@@ -281,7 +229,7 @@ class Algorithm(Parameters, ABC):
             *(
                 getattr(state, name)
                 if name in law.carried
-                else np.empty_like(getattr(state, room.get(name, name)))
+                else np.zeros_like(getattr(state, room.get(name, name)))
                 for name in kind._fields
             )
         )
@@ -323,9 +271,10 @@ class CompiledAlgorithm(Algorithm):
         self._call("local_step", state, self.compiled, *given)
         return state, message
 
-    def merge(self, state: Any, heard: Any, net: Net) -> Any:
+    def merge(self, state: Any, heard: Any, net: Net, said: Any = None) -> Any:
         """Take in what was heard."""
-        self._call("merge", state, self.compiled, heard, net)
+        given = (state, self.compiled, heard, net)
+        self._call("merge", *given, *((said,) if self.law.takes_said else ()))
         return state
 
     def _call(self, name: str, *given: Any) -> Any:
@@ -339,6 +288,19 @@ class CompiledAlgorithm(Algorithm):
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where the law has them."""
         return None if self.law.function is None else Function(*self._call("function", state))
+
+    def deviation(self, state: Any, inputs: Inputs, prediction: Prediction) -> Floats | None:
+        """Give the standard deviation of each prediction where the law has one."""
+        if self.law.deviation is None:
+            return None
+        out = np.empty(len(prediction.y_hat))
+        self._call("deviation", state, self.compiled, inputs, prediction, out)
+        return out
+
+
+def merged(algorithm: Algorithm, state: Any, heard: Any, net: Net, said: Any) -> Any:
+    """Merge, with the learners' own words, None if exact, for an algorithm that takes them."""
+    return algorithm.merge(state, heard, net, *((said,) if algorithm.takes_said else ()))
 
 
 def n_notes(law: Law, state: Any) -> int:
@@ -363,14 +325,6 @@ def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: flo
     is_new = key not in _lost
     _lost[key] = _lost.get(key, 0.0) + seconds
     return (is_new and is_stored(dispatcher, arguments)) or _lost[key] >= PATIENCE
-
-
-def refused_losses(algorithm: Algorithm, message: Mapping[str, Array]) -> str | None:
-    """Say that accumulated losses are negative, which domkl's own losses never are."""
-    least = float(message["loss"].min(initial=0.0))
-    if least >= 0 or algorithm.loss is None or not isinstance(algorithm.loss.compiled, BuiltIn):
-        return None
-    return f"loss must not be negative, got {least:.3g}"
 
 
 def uniform(sizes: Sizes) -> Floats:

@@ -25,6 +25,7 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
+    merged,
 )
 from domkl.algorithms.law import Law
 from domkl.core.exchange import Delivery
@@ -109,17 +110,17 @@ class Alone(Algorithm):
         """As the algorithm."""
         return self.algorithm.local_step(state, inputs, y, prediction, net)
 
-    def merge(self, state: Any, heard: Any, net: Net) -> Any:
+    def merge(self, state: Any, heard: Any, net: Net, said: Any = None) -> Any:
         """As the algorithm."""
-        return self.algorithm.merge(state, heard, net)
+        return merged(self.algorithm, state, heard, net, said)
 
     def function(self, state: Any) -> Function | None:
         """As the algorithm."""
         return self.algorithm.function(state)
 
-    def deviation(self, state: Any, inputs: Inputs) -> Floats | None:
+    def deviation(self, state: Any, inputs: Inputs, prediction: Prediction) -> Floats | None:
         """As the algorithm."""
-        return self.algorithm.deviation(state, inputs)
+        return self.algorithm.deviation(state, inputs, prediction)
 
     def bank(self) -> Dictionary:
         """As the algorithm."""

@@ -20,7 +20,6 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
-    refused_losses,
     uniform,
 )
 from domkl.algorithms.law import Law
@@ -237,4 +236,3 @@ class RFFDOMKL(CompiledAlgorithm):
         return State(theta, combined, np.zeros(sizes.weights), uniform(sizes))
 
     idle_step = RFFDOKL.idle_step
-    refusal = refused_losses

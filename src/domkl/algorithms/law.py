@@ -6,6 +6,7 @@ compiles the host, and by Python where the compiler is switched off. So hosts na
 a user's law runs in the same hosts as the package's own.
 """
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -39,12 +40,16 @@ class Law:
     local_step : local_step(state, parameters, inputs, y, prediction, net, message)
         Learn the labels y (K,): update the state, and write every field of the message. Inputs and
         prediction are those of the labels' round, which may be some rounds ago.
-    merge : merge(state, parameters, heard, net)
-        Take in what was heard: the fields of the message, delivered.
+    merge : merge(state, parameters, heard, net) or merge(state, parameters, heard, net, said)
+        Take in what was heard: the fields of the message, delivered. ``said`` is the learner's own
+        message as its neighbors decode it, None where that is the message itself. A law whose steps
+        mix its own values with its neighbors' takes it, so that both ends use the same numbers.
     exchange : mapping
         How the host delivers each field of the message, as algorithms/base.py says.
     function : function(state) -> (theta (K, P, D), weights (K, P)), optional
         The learned functions where they have the form (6); needed to measure CV in compiled rounds.
+    deviation : deviation(state, parameters, inputs, prediction, out), optional
+        Write the standard deviation (K,) of each prediction that `predict` has made.
     carried : names of fields of the message, optional
         Those that the state has under the same name and `merge` does not write. The message's is
         then the state's own array, and hosts need no second copy of it. What `local_step` writes to
@@ -75,6 +80,7 @@ class Law:
         local_step: Callable[..., None],
         merge: Callable[..., None],
         function: Callable[..., tuple[Array, Floats]] | None = None,
+        deviation: Callable[..., None] | None = None,
         *,
         exchange: Mapping[str, Delivery],
         carried: tuple[str, ...] = (),
@@ -96,7 +102,10 @@ class Law:
         self._check_names()
         self.predict, self.local_step = _compiled(predict), _compiled(local_step)
         self.merge = _compiled(merge)
+        #: whether `merge` takes the learner's own message as it was said
+        self.takes_said = len(inspect.signature(getattr(merge, "py_func", merge)).parameters) > 4
         self.function = None if function is None else _compiled(function)
+        self.deviation = None if deviation is None else _compiled(deviation)
         self.notes = notes
         self.is_compiled = IS_COMPILING  # False once Numba has refused one of the functions
         for each in (state, message):
@@ -140,7 +149,7 @@ class Law:
             f"{name} of the law of {place} cannot be compiled and runs interpreted: {said[:300]}",
             stacklevel=4,
         )
-        for each in ("predict", "local_step", "merge", "function"):
+        for each in ("predict", "local_step", "merge", "function", "deviation"):
             function = getattr(self, each)
             setattr(self, each, getattr(function, "py_func", function))
         self.is_compiled = False
@@ -171,9 +180,13 @@ def local_step(
     law.local_step(state, parameters, inputs, y, prediction, net, message)
 
 
-def merge(state: Any, parameters: Any, heard: Any, net: Any) -> None:
-    """Call the law's own."""
-    LAWS[type(state)].merge(state, parameters, heard, net)
+def merge(state: Any, parameters: Any, heard: Any, net: Any, said: Any) -> None:
+    """Call the law's own, with what was said where it takes that."""
+    law = LAWS[type(state)]
+    if law.takes_said:
+        law.merge(state, parameters, heard, net, said)
+    else:
+        law.merge(state, parameters, heard, net)
 
 
 def function(state: Any) -> Any:
@@ -199,9 +212,12 @@ def _local_step(
 
 
 @compiled_as(merge)
-def _merge(state: Any, parameters: Any, heard: Any, net: Any) -> Any:
-    law = LAWS[class_of(state)].merge
-    return lambda state, parameters, heard, net: law(state, parameters, heard, net)
+def _merge(state: Any, parameters: Any, heard: Any, net: Any, said: Any) -> Any:
+    law = LAWS[class_of(state)]
+    own = law.merge
+    if law.takes_said:
+        return lambda state, parameters, heard, net, said: own(state, parameters, heard, net, said)
+    return lambda state, parameters, heard, net, said: own(state, parameters, heard, net)
 
 
 @compiled_as(function)

@@ -28,17 +28,15 @@ no label.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import (
     CompiledAlgorithm,
-    Function,
     Inputs,
     Net,
     Prediction,
@@ -60,11 +58,10 @@ from domkl.core.losses import (
     robust_square,
     sigmoid,
 )
-from domkl.core.numba_internals import machine_code
 from domkl.core.rls import first_factors, shrink, variance
 from domkl.core.vectors import added_scaled, copied, scaled, smallest, tracked_sum
 from domkl.errors import ParameterError
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Ints
 
 #: of S's way to nφ, each label: what a lost message did to the mean is healed in some 100 labels;
 #: less where the mean count is below the learner's own, see `_leak`
@@ -100,10 +97,6 @@ FIRST_NOISE = 5.0
 COVERAGE = 0.95
 #: of the linear kernel in what is shown as the learned function: it carries the lag
 LEAST_WEIGHT = 1e-6
-#: of a function's size, in a message; scaled functions are of the order of 1
-MOST = 1e6
-#: what rounding may add to a bound, as a share and by itself
-SLACK, TINY = 1e-3, 1e-12
 #: of the logistic loss: its inverse is a noise variance
 LEAST_CURVATURE = 1e-6
 
@@ -204,6 +197,11 @@ def _memory(fit: int, n_fits: int) -> int:
     if fit >= n_fits - 2:
         return fit - (n_fits - 2)
     return fit % 2
+
+
+def memories(n_fits: int) -> Ints:
+    """The memory of each fit, (F,)."""
+    return np.array([_memory(i, n_fits) for i in range(n_fits)])
 
 
 @sweep
@@ -661,15 +659,17 @@ def _n_used(diagonal: Array) -> int:
 
 
 @sweep
-def deviations(out: Floats, state: State, params: Params, z: Array, notes: Floats) -> None:
-    """Write the standard deviation of each prediction, (K,), of which these are the notes.
+def deviation(
+    state: State, params: Params, inputs: Inputs, prediction: Prediction, out: Floats
+) -> None:
+    """Write the standard deviation of each prediction, (K,), by its measured coverage.
 
     For the logistic loss that of f itself, without noise and s² = 1. Infinite where nothing is
     known: before the first sample of a learner and its neighbors.
     """
-    n_fits, n_kernels = state.sums.shape[1], z.shape[1]
+    z, n_fits, n_kernels = inputs.z, state.sums.shape[1], inputs.z.shape[1]
     for k in range(len(out)):
-        note, reach = _noted(notes[k], n_fits), 0.0
+        note, reach = _noted(prediction.notes[k], n_fits), 0.0
         for i in range(n_fits):
             factor, diagonal = state.factor[k, i], state.diagonal[k, i]
             open_part = float(variance(factor, diagonal, z[k, min(i, n_kernels - 1)]))
@@ -750,11 +750,6 @@ class DOMKRLS(CompiledAlgorithm):
     steps_ahead: int | None = None
 
     takes_missing = True
-    takes_weights = True
-    largest: ClassVar[Mapping[str, float]] = dict.fromkeys(
-        ("sums", "counts", "loss", "regret", "variance", "rounds"), 1e30
-    )
-    honest_error = 1.1  # in 99 of 100 exchanges at most 1.07, on the paper's seven sets
     relative_cost = 6.0  # as benchmarks/bench_domkrls.py measures it
     law = Law(
         State,
@@ -763,6 +758,7 @@ class DOMKRLS(CompiledAlgorithm):
         local_step,
         merge,
         function,
+        deviation,
         notes=n_notes,
         exchange={
             "sums": "metropolis",
@@ -861,34 +857,6 @@ class DOMKRLS(CompiledAlgorithm):
         mix(state, self.compiled)
         return state
 
-    def deviation(self, state: State, inputs: Inputs) -> Floats:
-        """Of the label, s √(1 + zᵀCz) and how far fits disagree, by measured coverage."""
-        out, prediction = np.empty(len(state.sums)), self.predict(state, inputs)
-        given = (out, state, self.compiled, inputs.z, prediction.notes)
-        machine_code(deviations, *given)(*given)
-        return out
-
-    def weighted(self, prediction: Prediction, weight: float) -> Prediction:
-        """As the last of the prediction's notes."""
-        prediction.notes[:, -1] = weight
-        return prediction
-
-    def mirrored(self, state: State) -> State | None:
-        """What is odd in the labels changes its sign; known for the logistic loss only."""
-        if not isinstance(self.loss, Logistic):
-            return None
-        return state._replace(sums=-state.sums, own=-state.own, last=-state.last)
-
-    def trust(self, state: State) -> dict[str, float]:
-        """How much the network's fits, its own ones, the last label and the newest lag count."""
-        n_fits, (m, ms, b, last) = state.sums.shape[1], state.top[0]
-        own = b * state.by_own[0]
-        return {
-            "network": float(m + ms + own[:n_fits].sum()),
-            "own": float(own[n_fits : 2 * n_fits].sum()),
-            "last value": float(last + own[2 * n_fits :].sum()),
-        }
-
     def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
         """Say again what the means are."""
         message = self.message(state)
@@ -901,71 +869,19 @@ class DOMKRLS(CompiledAlgorithm):
         is_set = self.steps_ahead is not None or delay == 0
         return self if is_set else replace(self, steps_ahead=delay + 1)
 
-    def neighbors(self, state: State, heard: Mapping[str, Array]) -> Function:
-        """Their θs with our weights, our fits and our last label."""
-        rows = np.zeros(len(heard["rounds"]), dtype=np.intp)
-        shown = ("own", "diagonal", "noise", "last", "odds", "lag", "is_linear")
-        weights = ("by_evidence", "by_regret", "by_own", "top")
-        mine = {name: getattr(state, name)[rows] for name in shown + weights}
-        given = {name: np.ascontiguousarray(heard[name]) for name in ("sums", "counts")}
-        found = self.function(state._replace(**mine, **given))  # type: ignore[arg-type]
-        assert found is not None
-        return found
-
-    def estimates(self, state: State, heard: Mapping[str, Array]) -> Function:
-        """Their θs with our evidence for each fit, and nothing of ours."""
-        top = np.zeros((1, N_TOP))
-        top[0, 0] = 1.0
-        return self.neighbors(state._replace(top=top), heard)
-
-    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
-        """Their counts in units of ours."""
-        return float(theirs["counts"].sum()) / max(float(own["counts"].sum()), TINY)
-
-    def refusal(self, message: Mapping[str, Array]) -> str | None:
-        """What no run of this algorithm can say."""
-        for name, values in message.items():
-            if not np.isfinite(values).all():
-                return f"{name} must be finite"
-        counts, rounds = message["counts"][0], message["rounds"][0]
-        for name in ("counts", "loss", "variance", "rounds"):
-            if (message[name] < 0).any():
-                return f"{name} must not be negative, got {message[name].min():.3g}"
-        for n, limit in zip(counts, self._most_counts(), strict=True):
-            if n > limit * (1 + SLACK):
-                return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
-        regret, variance = message["regret"][0], message["variance"][0]
-        beyond = regret**2 > (1 + SLACK) * rounds * variance + TINY
-        if beyond.any():
-            return f"regret must be at most √(rounds · variance), got {regret[beyond][0]:.3g}"
-        if abs(message["residual"][0]) > CLIP:
-            return f"residual must be at most {CLIP:g} in size, got {message['residual'][0]:.3g}"
-        n = np.array([counts[_memory(i, len(regret))] for i in range(len(regret))])
-        if (np.abs(message["sums"][0]) > MOST * np.maximum(n, 0)[:, None] + TINY).any():
-            return f"sums must be at most {MOST:g} times the counts"
-        return None
-
     @property
     def second_memory(self) -> float:
         """Of fits that forget: 1 − 0.01/horizon."""
         return 1 - FADE / self.compiled.horizon
 
-    def restored(self, found: Mapping[str, Array], first: State) -> State:
-        """Take a state of version 0.1 too: fits, curvature and the losses of the θs go on."""
-        if "sums" in found or "combined" not in found:
-            restored: State = super().restored(found, first)
-            return _within(restored, self._most_counts())
-        made = _second_form(found, first, (self.forget, self.second_memory))
-        mix(made, self.compiled)
-        return made
-
-    def _most_counts(self) -> tuple[float, float]:
-        """How many samples each memory holds at most.
+    @property
+    def most_counts(self) -> tuple[float, float]:
+        """The most samples that each memory holds.
 
         A newcomer's label adds 1 to the mean that it took over, and the leak takes 1 % of it.
         """
-        memories = (self.forget, self.second_memory)
-        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in memories)
+        forgets = (self.forget, self.second_memory)
+        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in forgets)
         return first, second
 
     def bank(self) -> Dictionary:
@@ -973,66 +889,12 @@ class DOMKRLS(CompiledAlgorithm):
         return default_bank()
 
 
-def _within(state: State, limits: tuple[float, float]) -> State:
-    """The state with no more samples than its memories hold, if it had a longer memory before."""
-    counts = np.maximum(state.counts, state.own_counts)
-    shares = np.minimum(1.0, np.array(limits) / np.maximum(counts, 1e-300))
-    if (shares == 1).all():
-        return state
-    n_fits = state.sums.shape[1]
-    by_fit = shares[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
-    return state._replace(
-        sums=(state.sums * by_fit).astype(state.sums.dtype, order="C"),
-        counts=state.counts * shares,
-        own_counts=state.own_counts * shares,
-    )
-
-
-def _second_form(found: Mapping[str, Array], first: State, memories: tuple[float, float]) -> State:
-    """The state of a learner of version 0.1, whose every kernel had one fit with one memory.
-
-    The last kernel's second fit begins as a copy of its first.
-    """
-    n_fits = first.sums.shape[1]
-    kernels = [*range(n_fits - 1), n_fits - 2]
-    rounds = np.asarray(found["rounds"], dtype=np.float64)
-    n = _n_labels(rounds)
-    count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in memories], axis=1)
-    by_fit = count[:, [_memory(i, n_fits) for i in range(n_fits)]][:, :, None]
-    theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))
-    made = first._replace(
-        sums=(theta * by_fit).astype(first.sums.dtype),
-        counts=count.copy(),
-        loss=np.asarray(found["loss"], dtype=np.float64)[:, kernels],
-        rounds=rounds.copy(),
-        own=own,
-        diagonal=np.asarray(found["diagonal"])[:, kernels],
-        factor=np.asarray(found["factor"])[:, kernels],
-        own_counts=count,
-    )
-    return State(*map(np.ascontiguousarray, made))  # type: ignore[arg-type]
-
-
-def _n_labels(rounds: Floats) -> Floats:
-    """How many labels there are in accounts that count some half of them.
-
-    r⁺ = 1 + r · 2r/(2r + 1): nearly (n + log n)/2 after n labels.
-    """
-    seen = [0.0]
-    while len(seen) <= 100:
-        seen.append(1 + seen[-1] * 2 * seen[-1] / (2 * seen[-1] + 1))
-    n: Floats = 2 * rounds
-    for _ in range(20):
-        n = 2 * rounds - np.log(np.maximum(n, 1.0)) + 0.2
-    return np.where(rounds <= seen[-1], np.interp(rounds, seen, np.arange(101)), n).round()
-
-
 def first_weights(n_fits: int, is_linear: bool) -> Floats:
     """The fits' weights before any loss, (F,): the linear kernel's are half.
 
     Within the linear kernel, and within the others, memories have the shares MEMORY_PRIOR.
     """
-    memory = np.array([_memory(i, n_fits) for i in range(n_fits)])
+    memory = memories(n_fits)
     weights: Floats = np.array(MEMORY_PRIOR)[memory]
     split = n_fits - 2 if is_linear and n_fits > 2 else 0
     for group in (slice(0, split), slice(split, n_fits)):

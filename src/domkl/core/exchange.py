@@ -5,6 +5,7 @@ those of the learners that hear; the same array where all learners are in one pl
 """
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,8 +24,49 @@ from domkl.typing import Array, Floats, Ints
 
 #: how a host delivers a field of a message; algorithms/base.py says what each means
 Delivery = Literal["sum", "gap", "metropolis", "edge", "total"]
-DELIVERIES: tuple[Delivery, ...] = ("sum", "gap", "metropolis", "edge", "total")
-SUM, GAP, METROPOLIS, EDGE, TOTAL = range(len(DELIVERIES))
+SUM, GAP, METROPOLIS, EDGE, TOTAL = range(5)
+
+
+class DeliveryKind(NamedTuple):
+    """A row of the table of deliveries: what hosts must know of one."""
+
+    code: int  # by which compiled code knows it
+    pulls: bool = False  # moves a learner towards its neighbors, so it acts once an exchange
+    accumulates: bool = False  # the state keeps the sum of what was heard, so nothing may get lost
+    needs_weights: bool = False  # Metropolis weights, for which a host must know both degrees
+    needs_reverse: bool = False  # has one row per directed edge, and reads that of the other end
+    spans_all: bool = False  # comes from all learners, not from neighbors
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the two ends of an edge hear exactly opposite things, so that sums stay."""
+        return self.pulls
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether a learner hears one row, which is a sum over its neighbors."""
+        return not self.needs_reverse and not self.spans_all
+
+
+#: the only table of deliveries: all hosts, MPI, the protocol and the wire read it
+DELIVERIES: dict[str, DeliveryKind] = {
+    "sum": DeliveryKind(SUM),
+    "gap": DeliveryKind(GAP, pulls=True, accumulates=True),
+    "metropolis": DeliveryKind(METROPOLIS, pulls=True, needs_weights=True),
+    "edge": DeliveryKind(EDGE, needs_reverse=True),
+    "total": DeliveryKind(TOTAL, spans_all=True),
+}
+
+
+def fields_that(exchange: Mapping[str, str], has: Callable[[DeliveryKind], bool]) -> list[str]:
+    """The fields of a message, in its order, whose delivery has a property.
+
+    Examples
+    --------
+    >>> fields_that({"theta": "gap", "loss": "sum"}, lambda kind: kind.pulls)
+    ['theta']
+    """
+    return [field for field, how in exchange.items() if has(DELIVERIES[how])]
 
 
 class Wires(NamedTuple):
@@ -40,7 +82,14 @@ class Wires(NamedTuple):
 
 @sweep
 def deliver(
-    how: int, out: Array, values: Array, own: Array, totals: Array, wires: Wires, low: int
+    how: int,
+    out: Array,
+    values: Array,
+    own: Array,
+    exact: Array,
+    totals: Array,
+    wires: Wires,
+    low: int,
 ) -> None:
     """Write what learners low, low + 1, … hear of one field of the message.
 
@@ -49,11 +98,14 @@ def deliver(
     Parameters
     ----------
     how : int
-        The place of a delivery in `DELIVERIES`.
+        The code of a delivery in `DELIVERIES`.
     out : (n, L), or with "edge" one row for each of the n learners' directed edges
     values : (N, L), or with "edge" (E, L)
     own : (n, L)
-        The learners' own rows of ``values``.
+        The learners' own rows of ``values``: what the neighbors decode.
+    exact : (n, L)
+        The same before it was said, to which what is averaged with the neighbors is added; ``own``
+        itself where speech is exact. So an average keeps the mean, however roughly learners speak.
     totals : (N / span, L)
         `totals_of` the values; not looked at unless the delivery is "total".
     """
@@ -78,7 +130,7 @@ def deliver(
         elif how == GAP:
             gap_row(out[i], values, own[i], neighbors)
         else:
-            copied(out[i], own[i])
+            copied(out[i], exact[i])
             for j in range(len(neighbors)):
                 share = out.dtype.type(weight[indptr[k] + j])
                 added_share(out[i], values[neighbors[j]], own[i], share)
@@ -119,6 +171,7 @@ def _deliver_all(
     out: Array,
     values: Array,
     own: Array,
+    exact: Array,
     totals: Array,
     indptr: Ints,
     indices: Ints,
@@ -129,13 +182,20 @@ def _deliver_all(
 ) -> None:
     """Deliver to all learners. Called from Python, arrays are faster passed on than in a tuple."""
     wires = Wires(indptr, indices, weight, reverse, degree, span)
-    deliver(how, out, values, own, totals, wires, 0)
+    deliver(how, out, values, own, exact, totals, wires, 0)
 
 
 def delivered(
-    how: Delivery, values: Array, own: Array, wires: Wires, out: Array | None = None
+    how: str,
+    values: Array,
+    own: Array,
+    wires: Wires,
+    out: Array | None = None,
+    exact: Array | None = None,
 ) -> Array:
     """Give what all learners hear of one field: own (K, …), values (N, …), or (E, …) by edge.
+
+    ``exact`` is ``own`` before it was said, the same by default.
 
     Examples
     --------
@@ -148,10 +208,13 @@ def delivered(
     out = np.empty_like(own) if out is None else out
     said = rows_of(values)
     totals = np.empty((0, said.shape[1]), said.dtype)
-    if how == "total" and wires.span > 1:
+    kind = DELIVERIES[how]
+    if kind.spans_all and wires.span > 1:
         totals = np.empty((len(values) // wires.span, said.shape[1]), said.dtype)
         totals_of(totals, said, wires.span, 0, said.shape[1])
-    _deliver_all(DELIVERIES.index(how), rows_of(out), said, rows_of(own), totals, *wires)
+    rows = rows_of(own)
+    before = rows if exact is None else rows_of(exact)
+    _deliver_all(kind.code, rows_of(out), said, rows, before, totals, *wires)
     return out
 
 

@@ -45,7 +45,7 @@ FUSED = {"contract"}
 AS_WRITTEN = False  # fast-math flags: none
 PACKAGE = Path(__file__).parents[1]
 #: folders whose code ends up in binaries
-COMPILED = ("core", "algorithms", "sim")
+COMPILED = ("core", "algorithms", "speech", "sim")
 
 
 def source_digest(*places: Path) -> str:

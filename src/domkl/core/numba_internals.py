@@ -300,8 +300,8 @@ def external(symbol: str, arguments: Any) -> Any:
 
 
 def class_of(kind: Any) -> Any:
-    """Give the NamedTuple class of a type of Numba's."""
-    return kind.instance_class
+    """Give the NamedTuple class of a type of Numba's; None if it is none, such as that of None."""
+    return getattr(kind, "instance_class", None)
 
 
 def classes_in(given: Any) -> Iterator[type]:

@@ -35,6 +35,8 @@ from domkl.sim.inputs import as_trials, check_algorithm
 from domkl.sim.interpreted import learn
 from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
+from domkl.speech.base import Voice
+from domkl.speech.plain import PLAIN
 from domkl.typing import Floats, Ints
 
 N_REPLAYED = 64  # samples that are stored at first, to be learned again
@@ -81,6 +83,7 @@ class Runner:
     def __init__(self, algorithm: Algorithm, features: RandomFeatures, n_outputs: int = 1) -> None:
         self.algorithm, self.features, self.n_outputs = algorithm, features, n_outputs
         self._alone = Graph.empty(n_outputs)
+        self._voice = Voice(PLAIN)
         self._network = Network([self._alone], is_alone=algorithm.is_alone)
         self._stack = FeatureStack([features])
         self._buffer = features.empty(1, 1, np.float64)
@@ -103,7 +106,10 @@ class Runner:
     def deviation(self, state: Any, x: Floats) -> Floats | None:
         """Standard deviation of each prediction, (n, K); None if the algorithm has none."""
         with noted_compilation():
-            found = [self.algorithm.deviation(state, row) for row in self._inputs(x)]
+            found = [
+                self.algorithm.deviation(state, row, self.algorithm.predict(state, row))
+                for row in self._inputs(x)
+            ]
         known = [each for each in found if each is not None]
         return np.array(known).reshape(len(known), -1) if known else None
 
@@ -127,8 +133,9 @@ class Runner:
             for t, row in enumerate(self._inputs(x)):
                 prediction = told.prediction if told else self.algorithm.predict(state, row)
                 if is_weighted:
-                    prediction = self.algorithm.weighted(prediction, float(weights[t]))
-                state = learn(self.algorithm, state, row, y[t], prediction, self._network)
+                    prediction.notes[:, -1] = weights[t]  # where DOMKRLS notes the weight
+                rest = (prediction, self._network, self._voice)
+                state = learn(self.algorithm, state, row, y[t], *rest)
         return state
 
     def _inputs(self, x: Floats) -> Iterator[Inputs]:
@@ -328,7 +335,7 @@ class Learner:
                 f"weights must be in 0..{MAX_WEIGHT:g}, got {weights[is_bad][0]}; scale them"
             )
         is_plain = bool(np.isin(weights, (0.0, 1.0)).all())
-        if not is_plain and not self.algorithm.takes_weights:
+        if not is_plain and not isinstance(self.algorithm, DOMKRLS):
             raise ParameterError(
                 f"weights must be 0 or 1 for {type(self.algorithm).__name__}; DOMKRLS takes others"
             )
@@ -456,8 +463,17 @@ class Learner:
         self._set_outputs(
             2,
             lambda y: np.column_stack([-y, y]),
-            lambda state, first: (self.algorithm.mirrored(state) or first, state),
+            lambda state, first: (self._mirrored(state) or first, state),
         )
+
+    def _mirrored(self, state: Any) -> Any | None:
+        """The state as if every label had had the other sign: fields odd in the labels negated.
+
+        Known for DOMKRLS with the logistic loss only.
+        """
+        if not isinstance(self.algorithm, DOMKRLS) or not isinstance(self.algorithm.loss, Logistic):
+            return None
+        return state._replace(sums=-state.sums, own=-state.own, last=-state.last)
 
     def _set_outputs(
         self,

@@ -7,6 +7,7 @@ whoever loads the file passes it as ``algorithm``.
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -19,6 +20,7 @@ from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, ParameterError
 from domkl.estimators.columns import Level
 from domkl.estimators.scaling import FirstSamples
+from domkl.learner.restore import restored_state
 from domkl.storage import Arrays, Parts, sound
 
 if TYPE_CHECKING:
@@ -150,7 +152,7 @@ def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
     made.x_seen, made.y_seen = (
         _restored(name, getattr(made, name), arrays) for name in ("x_seen", "y_seen")
     )
-    made.state = _restored("state", made.state, arrays, made.algorithm.restored)
+    made.state = _restored("state", made.state, arrays, partial(restored_state, made.algorithm))
     made.n_seen = checks.whole("n_seen", header["n_seen"], 0)
     made.early = _first_samples(made, arrays) if header["is_early"] else None
     return made

@@ -52,12 +52,17 @@ from domkl.sim.views import (
     hear,
     kernels,
     load_scratch,
+    message_of,
     net_rows,
     put_kernels,
     rows,
     spare,
     total,
+    utter_rows,
+    words_of_rows,
 )
+from domkl.speech.base import Speech
+from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats, Ints
 
 BLOCK = 16  # learners whose features are made together
@@ -95,6 +100,8 @@ class Web(NamedTuple):
     wires: Wires
     net: Net
     totals: Any  # a message
+    memory: Any  # of the speech; None where it is exact
+    drafted: Any  # the message before it is said; None where speech is exact
 
 
 @sweep
@@ -120,7 +127,7 @@ def work(
     What is learned are x_late and y_late (K,), which were predicted ``then``. Of learners
     low..high − 1; ``how`` says what is done, and may leave parts out.
     """
-    wires, net, totals = web
+    wires, net, totals, memory, drafted = web
     for start in range(low, high, BLOCK):
         stop = min(start + BLOCK, high)
         first, last = net.indptr[start], net.indptr[stop]
@@ -131,8 +138,9 @@ def work(
             if not how.merges:
                 load_scratch(state, room.scratch, start, stop)
         if how.merges:
-            hear(room.heard, now, totals, wires, start, stop)
-            merge(own, rates, rows(room.heard, 0, stop - start, 0, last - first), some)
+            hear(room.heard, now, message_of(drafted, now), totals, wires, start, stop)
+            heard = rows(room.heard, 0, stop - start, 0, last - first)
+            merge(own, rates, heard, some, words_of_rows(drafted, now, start, stop, first, last))
         n, m, z, energy = stop - start, features.n_frequencies, room.z, room.energy
         if how.predicts:
             map_rows(x[start:stop], features.turns, z, energy, m, features.linear)
@@ -142,8 +150,10 @@ def work(
             if how.is_late:
                 map_rows(x_late[start:stop], features.turns, z, energy, m, features.linear)
             inputs = Inputs(x_late[start:stop], z[0, :n], energy[0, :n])
-            said, y = rows(after, start, stop, first, last), y_late[start:stop]
-            local_step(own, rates, inputs, y, predicted_by(then, start, stop), some, said)
+            message = rows(message_of(drafted, after), start, stop, first, last)
+            predicted, y = predicted_by(then, start, stop), y_late[start:stop]
+            local_step(own, rates, inputs, y, predicted, some, message)
+            utter_rows(memory, drafted, after, start, stop, first, last)
 
 
 @generic
@@ -204,14 +214,14 @@ def weigh_rounds(
 
     z (K, P, 0).
     """
-    said, heard, totals, wires, net = exchange
+    _, drafted, said, heard, totals, wires, net = exchange
     n_rounds, n_learners, n_kernels = f.shape
     energy, notes = np.ones((n_learners, n_kernels)), np.empty((n_learners, 0))
     for t in range(n_rounds):
         combine(y_hat[t], f[t], function(state)[1])
         prediction, inputs = Prediction(y_hat[t], f[t], notes), Inputs(x[t], z, energy)
         local_step(state, rates, inputs, y[t], prediction, net, said)
-        merge_all(state, rates, said, heard, totals, wires, net)
+        merge_all(state, rates, drafted, said, heard, totals, wires, net)
 
 
 def play_network(
@@ -228,14 +238,15 @@ def play_network(
     n_learners = cell.graphs[0].n_learners
     is_prompt = options.delay == 0
     is_by_kernel = options.cv == "off" and cell.place is None and is_separable(algorithm)
-    is_by_kernel = is_by_kernel and is_prompt
+    is_by_kernel = is_by_kernel and is_prompt and options.speech.is_exact
     n_rounds = stretch_of(n_learners) if is_by_kernel else 1
     records = Records(1, n_learners, options.kept, options.cv == "moments", n_rounds)
     with Team(options.threads) as team:
-        network = _Network(cell, algorithm, team, options.delay)
+        network = _Network(cell, algorithm, team, options.delay, options.speech)
         measure = None if options.cv == "off" else _Measure(cell, algorithm, options, records)
         play = network.by_kernel if n_rounds > 1 else network.by_learner
-        play = play if measure is None else network.in_two_passes
+        if measure is not None or not options.speech.is_exact:
+            play = network.in_two_passes
         if options.is_patient and not network.is_worth_compiling(stream):
             run_cell(cell, algorithm, stream, options, after_rounds)
             return
@@ -283,12 +294,15 @@ def _stretches(stream: Stream, most: int, records: Records) -> Iterator[tuple[Fl
 class _Network:
     """One network, what it has said, and the threads that work on it."""
 
-    def __init__(self, cell: Cell, algorithm: Algorithm, team: Team, delay: int) -> None:
+    def __init__(
+        self, cell: Cell, algorithm: Algorithm, team: Team, delay: int, speech: Speech
+    ) -> None:
         self._cell, self._algorithm, self._team = cell, algorithm, team
         self._rates, self._state = algorithm.compiled, cell.state
-        exchange = exchange_of(cell, algorithm, cell.state, BLOCK)
+        exchange = exchange_of(cell, algorithm, cell.state, speech, BLOCK)
         self._exchange = exchange
-        self._web = Web(exchange.wires, exchange.net, exchange.totals)
+        words = (exchange.memory, exchange.drafted)
+        self._web = Web(exchange.wires, exchange.net, exchange.totals, *words)
         self._now, self._after = exchange.said, None  # the second one is made when it is needed
         self._is_open = False  # whether the last round's exchange is still to be done
         self._features = cell.maps[0]
@@ -425,9 +439,9 @@ class _Network:
 
         self._team.each(run, _chunks(self._features.n_kernels, self._team.threads))
         state = featureless(self._state)
-        whole = exchange_of(self._cell, self._algorithm, self._state)
-        said, heard, totals = (featureless(each) for each in whole[:3])
-        exchange = Exchange(said, heard, totals, self._web.wires, self._web.net)
+        whole = exchange_of(self._cell, self._algorithm, self._state, PLAIN)
+        said, heard, totals = (featureless(each) for each in whole[2:5])
+        exchange = Exchange(None, None, said, heard, totals, self._web.wires, self._web.net)
         z = np.empty((*f.shape[1:], 0), self._state[0].dtype)
         _run(weigh_rounds, state, self._rates, exchange, x, y, y_hat, f, z)
 

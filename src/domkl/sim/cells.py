@@ -15,6 +15,8 @@ from domkl.graphs.graph import Graph, disjoint_union
 from domkl.sim.delay import Waiting
 from domkl.sim.mpi.shard import Place, Shard
 from domkl.sim.recorder import Records
+from domkl.speech.base import Speech
+from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats
 
 
@@ -29,6 +31,7 @@ class Options:
     threads: int = 1  # for each cell
     is_patient: bool = False  # whether a small run may do without the compiler
     delay: int = 0  # rounds until a label is seen
+    speech: Speech = PLAIN
 
 
 @dataclass
@@ -87,25 +90,26 @@ class Network:
         if self._place is not None:
             self._place.share(*values)
 
-    def deliver(self, algorithm: Algorithm, message: Any) -> Any:
-        """Give what is heard of a message, a tuple of the message's own type."""
+    def deliver(self, algorithm: Algorithm, message: Any, words: Any) -> Any:
+        """Give what is heard of what was said of a message, a tuple of the message's own type."""
         exchange = algorithm.exchange
         if set(exchange) != set(message._fields):
             raise ParameterError(
                 f"exchange must name the message's fields {', '.join(message._fields)},"
                 f" got {', '.join(exchange) or 'none'}"
             )
-        said = [np.ascontiguousarray(values) for values in message]
+        exact = [np.ascontiguousarray(values) for values in message]
+        said = exact if words is message else list(words)
         if isinstance(self._edges, Shard):
             said = [self._edges.extended(values) for values in said]
             self.share(*said)
         heard = []
-        for field, values in zip(message._fields, said, strict=True):
+        for field, values, before in zip(message._fields, said, exact, strict=True):
             own = values[: len(self.net.degree)] if isinstance(self._edges, Shard) else values
             if field not in self._buffers:
                 self._buffers[field] = np.empty_like(own)
             out = self._buffers[field]
-            heard.append(delivered(exchange[field], values, own, self.wires, out))
+            heard.append(delivered(exchange[field], values, own, self.wires, out, before))
         return type(message)(*heard)
 
 

@@ -20,7 +20,7 @@ from domkl.algorithms.base import (
     n_notes,
 )
 from domkl.algorithms.law import LAWS, function, local_step, merge, predict
-from domkl.core.exchange import Wires
+from domkl.core.exchange import Wires, fields_that
 from domkl.core.features import RandomFeatures
 from domkl.core.jit import compiled_as, generic, sweep
 from domkl.core.numba_internals import class_of, machine_code
@@ -31,7 +31,8 @@ from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
 from domkl.sim.recorder import Records
 from domkl.sim.shared import all_pairs, link, map_rows
-from domkl.sim.views import hear, total
+from domkl.sim.views import hear, message_of, total, words_of
+from domkl.speech.base import Speech, utter, words_for
 from domkl.typing import Array, Floats, Ints
 
 STRETCH = 20_000  # learner-steps between two reports, some 60 ms
@@ -57,7 +58,9 @@ class Rows(NamedTuple):
 class Exchange(NamedTuple):
     """A network, and the buffers through which messages go."""
 
-    said: Any  # a message of all learners
+    memory: Any  # of the speech; None where it is exact
+    drafted: Any  # a message of all learners; None where what is said is the message itself
+    said: Any  # what the neighbors have of it
     heard: Any  # likewise, or of a few learners
     totals: Any  # of the trial, where a field is delivered so
     wires: Wires
@@ -68,6 +71,8 @@ class Exchange(NamedTuple):
 def play(
     state: Any,
     rates: Any,
+    memory: Any,
+    drafted: Any,
     said: Any,
     heard: Any,
     totals: Any,
@@ -120,8 +125,9 @@ def play(
             if begin + t >= first_learned:
                 then = predicted_in(predicted, (begin + t + 1) % n_slots)
                 sample = Inputs(x_late[t], z_late[0, first:last], energy_late[0, first:last])
-                local_step(state, rates, sample, y_late[t], then, net, said)
-                merge_all(state, rates, said, heard, totals, wires, net)
+                local_step(state, rates, sample, y_late[t], then, net, message_of(drafted, said))
+                utter(memory, drafted, said)
+                merge_all(state, rates, drafted, said, heard, totals, wires, net)
 
 
 @generic
@@ -132,12 +138,19 @@ def predicted_in(predicted: Prediction, slot: int) -> Prediction:
 
 @generic
 def merge_all(
-    state: Any, rates: Any, said: Any, heard: Any, totals: Any, wires: Wires, net: Net
+    state: Any,
+    rates: Any,
+    drafted: Any,
+    said: Any,
+    heard: Any,
+    totals: Any,
+    wires: Wires,
+    net: Net,
 ) -> None:
     """Let every learner hear, then merge."""
     total(totals, said, 0, 1)
-    hear(heard, said, totals, wires, 0, len(wires.degree))
-    merge(state, rates, heard, net)
+    hear(heard, said, message_of(drafted, said), totals, wires, 0, len(wires.degree))
+    merge(state, rates, heard, net, words_of(drafted, said))
 
 
 def measure(state: Any, spread: Floats, inside: Floats, z: Any, component: Ints) -> None:
@@ -167,7 +180,7 @@ def map_of(features: RandomFeatures, first: int = 0, n_kernels: int | None = Non
 
 
 def exchange_of(
-    cell: Cell, algorithm: Algorithm, state: Any, n_heard: int | None = None
+    cell: Cell, algorithm: Algorithm, state: Any, speech: Speech, n_heard: int | None = None
 ) -> Exchange:
     """What a cell of one trial exchanges through; buffers for all learners, or for ``n_heard``."""
     network, said, exchange = (
@@ -175,14 +188,19 @@ def exchange_of(
         algorithm.message(state),
         algorithm.exchange,
     )
+    memory, drafted = None, None
+    if not speech.is_exact:
+        drafted, said = said, words_for(said)
+        memory = speech.remember(drafted)
     wires, net, kind = network.wires, network.net, type(said)
     n_edges = network.n_edges if n_heard is None else n_heard * int(net.degree.max())
     n_heard = len(net.degree) if n_heard is None else n_heard
-    lengths = [n_edges if exchange[name] == "edge" else n_heard for name in kind._fields]
+    by_edge = fields_that(exchange, lambda how: how.needs_reverse)
+    lengths = [n_edges if name in by_edge else n_heard for name in kind._fields]
     heard = (np.empty((n, *v.shape[1:]), v.dtype) for n, v in zip(lengths, said, strict=True))
-    is_total = wires.span > 1 and "total" in exchange.values()
+    is_total = wires.span > 1 and bool(fields_that(exchange, lambda how: how.spans_all))
     totals = (np.empty((int(is_total), *v.shape[1:]), v.dtype) for v in said)
-    return Exchange(said, kind(*heard), kind(*totals), wires, net)
+    return Exchange(memory, drafted, said, kind(*heard), kind(*totals), wires, net)
 
 
 def play_trial(
@@ -201,7 +219,8 @@ def play_trial(
     if cell.state is None:
         cell.state = first_state(cell, algorithm, options.dtype)
     link(options.dtype)
-    exchange, features = exchange_of(cell, algorithm, cell.state), map_of(cell.maps[0])
+    exchange = exchange_of(cell, algorithm, cell.state, options.speech)
+    features = map_of(cell.maps[0])
     component = cell.graphs[0].component
     n_mapped = 4 // math.gcd(n_learners, 4) if n_learners <= 32 else 1  # whole groups of four rows
     rooms = cell.maps[0].empty(1, n_mapped * n_learners, options.dtype)

@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
+from domkl.core.exchange import DELIVERIES
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
+from domkl.speech.base import Speech
 from domkl.typing import Floats
 
 
@@ -78,7 +80,6 @@ def _listed(name: str, given: Any, kind: type) -> list[Any]:
     return listed
 
 
-DELIVERIES = ("sum", "gap", "metropolis", "edge", "total")
 SINGLE_RANGE = (1e-30, 1e30)  # of a parameter: its products and inverses are finite in float32
 
 
@@ -108,6 +109,13 @@ def check_algorithm(algorithm: Algorithm, trials: Trials, dtype: str) -> None:
             f"{name} with message passing needs a graph without cycles,"
             f" got {graphs[0].n_learners} learners with one; use weights='neighbors'"
         )
+
+
+def check_speech(speech: Speech) -> Speech:
+    """Accept a speech."""
+    if not isinstance(speech, Speech):
+        raise ParameterError(f"speech must be a Speech, got {speech!r}")
+    return speech
 
 
 def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm) -> Stream:

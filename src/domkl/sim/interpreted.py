@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from domkl import rng
-from domkl.algorithms.base import Algorithm, Inputs, Prediction
+from domkl.algorithms.base import Algorithm, Inputs, Prediction, merged
 from domkl.core.features import FeatureStack
 from domkl.errors import ParameterError
 from domkl.sim.cells import Cell, Network, Options, first_state, network_of
@@ -18,6 +18,7 @@ from domkl.sim.cv import Disagreement
 from domkl.sim.delay import nothing_waits, queue_of, waiting_of
 from domkl.sim.inputs import Stream
 from domkl.sim.recorder import Records
+from domkl.speech.base import Voice
 from domkl.typing import Floats
 
 #: learns a round, inputs (K, d) and labels (K,), and gives the states of all learners after it
@@ -49,7 +50,7 @@ def run_cell(
     state = cell.state
     if state is None:
         state = first_state(cell, algorithm, options.dtype)
-    queue, delay = queue_of(cell.waiting), options.delay
+    queue, delay, voice = queue_of(cell.waiting), options.delay, Voice(options.speech)
     for x_round, y_round in stream.rounds():
         if algorithm.uses_features:
             stack.write(x_round, z, energy)
@@ -61,7 +62,7 @@ def run_cell(
             )
         disagreement.update(state, inputs, prediction)
         if records.keeps("deviation"):
-            records.row("deviation")[:] = _deviation(algorithm, state, inputs)
+            records.row("deviation")[:] = _deviation(algorithm, state, inputs, prediction)
         records.row("predictions")[:] = prediction.y_hat
         records.row("targets").reshape(y_all.shape)[:] = y_round
         records.end_rounds()
@@ -76,7 +77,7 @@ def run_cell(
                 x_all[:] = x_late
                 if algorithm.uses_features:
                     stack.write(x_late, z, energy)
-            state = learn(algorithm, state, inputs, y, then, network)
+            state = learn(algorithm, state, inputs, y, then, network, voice)
         after_rounds(n_trials)
     cell.state, cell.records = state, records
     if delay:
@@ -93,14 +94,17 @@ def learn(
     y: Floats,
     prediction: Prediction,
     network: Network,
+    voice: Voice,
 ) -> Any:
     """Learn the labels of inputs that were predicted, exchange, merge; give the next state."""
     state, message = algorithm.local_step(state, inputs, y, prediction, network.net)
-    return algorithm.merge(state, network.deliver(algorithm, message), network.net)
+    said = voice.say(message)
+    heard = network.deliver(algorithm, message, said)
+    return merged(algorithm, state, heard, network.net, None if said is message else said)
 
 
-def _deviation(algorithm: Algorithm, state: Any, inputs: Inputs) -> Floats:
-    found = algorithm.deviation(state, inputs)
+def _deviation(algorithm: Algorithm, state: Any, inputs: Inputs, prediction: Prediction) -> Floats:
+    found = algorithm.deviation(state, inputs, prediction)
     if found is None:
         raise ParameterError(f"deviation must be False for {type(algorithm).__name__}: it has none")
     return found

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
 
-from domkl.core.exchange import Wires, deliver, rows_of, totals_of
+from domkl.core.exchange import EDGE, Wires, deliver, rows_of, totals_of
 from domkl.core.features import fourier_features, linear_features
 from domkl.core.jit import IS_COMPILING, STAMP, c_function, compiled_as, scalar
 from domkl.core.numba_internals import external
@@ -46,7 +46,7 @@ def _pairs(spread, inside, theta, weights, z, component, n, n_kernels, n_feature
 
 
 def _deliver(  # type: ignore[no-untyped-def]
-    how, out, values, own, totals, length, n_out, n_values, n_own, n_totals,
+    how, out, values, own, exact, totals, length, n_out, n_values, n_own, n_totals,
     indptr, indices, weight, reverse, degree, n_learners, n_edges, n_weights, n_reverse, span, low,
 ):  # fmt: skip
     wires = Wires(
@@ -62,6 +62,7 @@ def _deliver(  # type: ignore[no-untyped-def]
         carray(out, (n_out, length)),
         carray(values, (n_values, length)),
         carray(own, (n_own, length)),
+        carray(exact, (n_own, length)),
         carray(totals, (n_totals, length)),
         wires,
         low,
@@ -79,7 +80,7 @@ def _signatures(real: Any) -> dict[Any, Any]:
         _map: (NUMBERS, NUMBERS, reals, NUMBERS, *(INT,) * 7, types.boolean),
         _pairs: (NUMBERS, NUMBERS, reals, NUMBERS, reals, INDICES, *(INT,) * 3),
         _deliver: (
-            INT, reals, reals, reals, reals, *(INT,) * 5,
+            INT, reals, reals, reals, reals, reals, *(INT,) * 5,
             INDICES, INDICES, NUMBERS, INDICES, NUMBERS, *(INT,) * 6,
         ),
         _totals: (reals, reals, *(INT,) * 6),
@@ -163,29 +164,38 @@ def _all_pairs(spread: Any, inside: Any, theta: Any, weights: Any, z: Any, compo
 @scalar
 def _n_heard(how: int, indptr: Ints, low: int, high: int) -> int:
     """Rows that learners low..high − 1 hear: one each, or one per edge."""
-    return int(indptr[high] - indptr[low] if how == 3 else high - low)  # 3 is "edge"
+    return int(indptr[high] - indptr[low] if how == EDGE else high - low)
 
 
 def hear_field(
-    how: int, heard: Array, said: Array, totals: Array, wires: Wires, low: int, high: int
+    how: int,
+    heard: Array,
+    said: Array,
+    exact: Array,
+    totals: Array,
+    wires: Wires,
+    low: int,
+    high: int,
 ) -> None:
     """Write what learners low..high − 1 hear of one field of the message: (n, …), (N, …)."""
     n = _n_heard(how, wires.indptr, low, high)
-    values = rows_of(said)
-    deliver(how, rows_of(heard[:n]), values, values[low:high], rows_of(totals), wires, low)
+    values, before = rows_of(said), rows_of(exact)[low:high]
+    out = rows_of(heard[:n])
+    deliver(how, out, values, values[low:high], before, rows_of(totals), wires, low)
 
 
 @compiled_as(hear_field)
 def _hear_field(
-    how: Any, heard: Any, said: Any, totals: Any, wires: Any, low: Any, high: Any
+    how: Any, heard: Any, said: Any, exact: Any, totals: Any, wires: Any, low: Any, high: Any
 ) -> Any:
     external = _DELIVER[said.dtype]
 
-    def call(how, heard, said, totals, wires, low, high):  # type: ignore[no-untyped-def]
+    def call(how, heard, said, exact, totals, wires, low, high):  # type: ignore[no-untyped-def]
         n = _n_heard(how, wires.indptr, low, high)
         length = said.size // max(len(said), 1)
         external(
-            how, heard.ctypes, said.ctypes, said[low:].ctypes, totals.ctypes, length,
+            how, heard.ctypes, said.ctypes, said[low:].ctypes, exact[low:].ctypes, totals.ctypes,
+            length,
             n, len(said), len(said) - low, len(totals),
             wires.indptr.ctypes, wires.indices.ctypes, wires.weight.ctypes, wires.reverse.ctypes,
             wires.degree.ctypes, len(wires.degree), len(wires.indices), len(wires.weight),

@@ -18,10 +18,20 @@ from domkl.sim.blocked import is_separable, play_network
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import play_trial
 from domkl.sim.delay import split_waiting
-from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
+from domkl.sim.inputs import (
+    Stream,
+    Trials,
+    as_stream,
+    as_trials,
+    check_algorithm,
+    check_delay,
+    check_speech,
+)
 from domkl.sim.interpreted import Step, learn, run_cell
 from domkl.sim.result import Run, collect, single, split_state
 from domkl.sim.threads import available_cores, run_all
+from domkl.speech.base import Speech, Voice
+from domkl.speech.plain import PLAIN
 from domkl.typing import Real
 
 EXACT_CV_UP_TO = 1000
@@ -31,8 +41,8 @@ PLAYED_ON_ONE_CORE = 32  # learners whose state stays in the core's own cache
 
 Progress = Callable[[int, int | None], None]
 Host = Callable[[Cell, Algorithm, Stream, Options, Callable[[int], None]], None]
-#: how learners exchange elsewhere: graph, features, algorithm, type, delay and number of a trial
-Mesh = Callable[[Graph, RandomFeatures, Algorithm, Any, int, int], Step]
+#: how learners exchange elsewhere: graph, features, algorithm, options and number of a trial
+Mesh = Callable[[Graph, RandomFeatures, Algorithm, Options, int], Step]
 
 
 def simulate(
@@ -55,6 +65,7 @@ def simulate(
     seed: int = 0,
     interpreted: bool | None = None,
     mesh: Mesh | None = None,
+    speech: Speech = PLAIN,
 ) -> Run:
     """Run an algorithm on a network of learners, each with its own stream.
 
@@ -112,6 +123,8 @@ def simulate(
         Let the learners exchange as the nodes of a mesh do, in virtual time: with guards against
         neighbors that lie, with liars, with frames that are lost or late. Without any of these
         results are the same, and much slower.
+    speech : Speech, optional
+        How messages leave a learner; exactly as they are by default.
 
     Examples
     --------
@@ -129,7 +142,8 @@ def simulate(
     check_algorithm(algorithm, trials, dtype)
     stream = as_stream(X, y, trials, algorithm)
     options = _options(trials, stream, cv, dtype, keep_predictions, seed)
-    options = replace(options, delay=check_delay(delay, y, stream.n_rounds))
+    n_late = check_delay(delay, y, stream.n_rounds)
+    options = replace(options, delay=n_late, speech=check_speech(speech))
     algorithm = algorithm.delayed(options.delay)
     extra = ("gaps",) * discrepancy + ("deviation",) * deviation
     is_patient = interpreted is None
@@ -209,8 +223,7 @@ def _play_in_mesh(
     after_rounds: Callable[[int], None],
 ) -> None:
     """Run a cell of one trial whose learners exchange elsewhere."""
-    given = (algorithm, options.dtype, options.delay, cell.first_trial)
-    step = mesh(cell.graphs[0], cell.maps[0], *given)
+    step = mesh(cell.graphs[0], cell.maps[0], algorithm, options, cell.first_trial)
     run_cell(cell, algorithm, stream, options, after_rounds, step)
 
 
@@ -224,7 +237,7 @@ def is_compilable(algorithm: Algorithm, features: RandomFeatures, dtype: DTypeLi
     z, energy = features.empty(1, 1, dtype)
     inputs = Inputs(np.zeros((1, features.n_inputs)), z[0], energy[0])
     prediction = algorithm.predict(state, inputs)
-    learn(algorithm, state, inputs, np.ones(1), prediction, network)
+    learn(algorithm, state, inputs, np.ones(1), prediction, network, Voice(PLAIN))
     algorithm.function(state)
     return bool(law.is_compiled)
 

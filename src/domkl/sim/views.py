@@ -12,11 +12,12 @@ import numpy as np
 
 from domkl.algorithms.base import Net
 from domkl.algorithms.law import LAWS, MESSAGES, Law
-from domkl.core.exchange import DELIVERIES, Wires
-from domkl.core.jit import sweep
-from domkl.core.numba_internals import by_source
+from domkl.core.exchange import DELIVERIES, Wires, fields_that
+from domkl.core.jit import compiled_as, sweep
+from domkl.core.numba_internals import by_source, class_of
 from domkl.core.vectors import copied
 from domkl.sim.shared import hear_field, total_field
+from domkl.speech.base import utter
 from domkl.typing import Floats, Ints
 
 
@@ -28,9 +29,11 @@ def _written(function: Callable[..., Any], arguments: str) -> Callable[[Any], An
 
 def _row_slice(kind: type, name: str) -> str:
     """The slice of a field that belongs to learners low..high − 1, whose edges are first..last."""
-    law = LAWS.get(kind) or MESSAGES[kind]
+    law = LAWS.get(kind) or MESSAGES.get(kind)
+    if law is None:  # the memory of a speech
+        return "low:high"
     is_state = kind is law.state
-    by_edge = name in law.by_edge if is_state else law.exchange[name] == "edge"
+    by_edge = name in law.by_edge if is_state else DELIVERIES[law.exchange[name]].needs_reverse
     return "first:last" if by_edge else "low:high"
 
 
@@ -47,20 +50,22 @@ def _rows(kind: Any) -> str:
     return f"return kind({', '.join(cut)})"
 
 
-def hear(heard: Any, said: Any, totals: Any, wires: Wires, low: int, high: int) -> None:
-    """Write what learners low..high − 1 hear of every field of a message."""
+def hear(
+    heard: Any, said: Any, message: Any, totals: Any, wires: Wires, low: int, high: int
+) -> None:
+    """Write what learners low..high − 1 hear of every field of what was said of a message."""
     kind = type(said)
     for i, name in enumerate(kind._fields):
-        how = DELIVERIES.index(MESSAGES[kind].exchange[name])
-        hear_field(how, heard[i], said[i], totals[i], wires, low, high)
+        how = DELIVERIES[MESSAGES[kind].exchange[name]].code
+        hear_field(how, heard[i], said[i], message[i], totals[i], wires, low, high)
 
 
-@_written(hear, "heard, said, totals, wires, low, high")
+@_written(hear, "heard, said, message, totals, wires, low, high")
 def _hear(kind: Any) -> str:
     exchange = MESSAGES[kind].exchange
     calls = (
-        f"hear_field({DELIVERIES.index(exchange[name])},"
-        f" heard.{name}, said.{name}, totals.{name}, wires, low, high)"
+        f"hear_field({DELIVERIES[exchange[name]].code},"
+        f" heard.{name}, said.{name}, message.{name}, totals.{name}, wires, low, high)"
         for name in kind._fields
     )
     return "\n    ".join(calls) or "pass"
@@ -80,8 +85,67 @@ def _total(kind: Any) -> str:
 
 
 def _totalled(kind: Any) -> list[str]:
-    exchange = MESSAGES[kind].exchange
-    return [name for name in kind._fields if exchange[name] == "total"]
+    return fields_that(MESSAGES[kind].exchange, lambda how: how.spans_all)
+
+
+def message_of(drafted: Any, said: Any) -> Any:
+    """The message before it was said; None stands for what was said, which is then exact."""
+    return said if drafted is None else drafted
+
+
+@compiled_as(message_of)
+def _message_of(drafted: Any, said: Any) -> Any:
+    if class_of(drafted) is None:
+        return lambda drafted, said: said
+    return lambda drafted, said: drafted
+
+
+def words_of(drafted: Any, said: Any) -> Any:
+    """What was said, for a merge; None where it is exact."""
+    return None if drafted is None else said
+
+
+@compiled_as(words_of)
+def _words_of(drafted: Any, said: Any) -> Any:
+    if class_of(drafted) is None:
+        return lambda drafted, said: None
+    return lambda drafted, said: said
+
+
+def words_of_rows(drafted: Any, said: Any, low: int, high: int, first: int, last: int) -> Any:
+    """The same of learners low..high − 1, whose edges are first..last − 1."""
+    return None if drafted is None else rows(said, low, high, first, last)
+
+
+@compiled_as(words_of_rows)
+def _words_of_rows(drafted: Any, said: Any, low: Any, high: Any, first: Any, last: Any) -> Any:
+    if class_of(drafted) is None:
+        return lambda drafted, said, low, high, first, last: None
+    return lambda drafted, said, low, high, first, last: rows(said, low, high, first, last)
+
+
+def utter_rows(
+    memory: Any, drafted: Any, said: Any, low: int, high: int, first: int, last: int
+) -> None:
+    """Say the messages of learners low..high − 1; nothing is to be done where speech is exact."""
+    if memory is not None:
+        some = (low, high, first, last)
+        utter(rows(memory, *some), rows(drafted, *some), rows(said, *some))
+
+
+@compiled_as(utter_rows)
+def _utter_rows(
+    memory: Any, drafted: Any, said: Any, low: Any, high: Any, first: Any, last: Any
+) -> Any:
+    if class_of(memory) is None:
+        return lambda memory, drafted, said, low, high, first, last: None
+
+    def implementation(memory, drafted, said, low, high, first, last):  # type: ignore[no-untyped-def]
+        message = rows(drafted, low, high, first, last)
+        words = rows(said, low, high, first, last)
+        utter(rows(memory, low, high, first, last), message, words)
+
+    return implementation
 
 
 def block(state: Any, said: Any, room: Any, low: int, high: int, first: int, last: int) -> Any:

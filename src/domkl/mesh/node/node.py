@@ -221,7 +221,7 @@ class Node:
         """Predict for scaled inputs; the label and its deviation or None, in the target's units."""
         assert self.protocol is not None
         protocol = self.protocol
-        return self.format.model.in_units(protocol.predict(x), protocol.deviation(x))
+        return self.format.model.in_units(*protocol.look(x))
 
     def forecast(self, future: Mapping[int, Mapping[str, float]]) -> list["Forecast"]:
         """Forecast from the newest values, for all horizons, in the target's units.
@@ -238,7 +238,7 @@ class Node:
             if np.isnan(x).any():
                 lost = [name for name, v in zip(plan.names, x, strict=True) if np.isnan(v)]
                 raise TooFewError(f"{lost[0]} is not known: there are not enough values yet")
-            found = protocol.model.in_units(protocol.predict(x), protocol.deviation(x))
+            found = protocol.model.in_units(*protocol.look(x))
             made.append(Forecast(h, time_text(plan, known.tick + h), *found))
         return made
 
@@ -306,8 +306,7 @@ class Node:
         if protocol is None:
             return Gauges(waiting, 0, n_listed, 0.0, 0.0)
         moved = [] if self.transport is None else list(self.transport.traffic().values())
-        state, algorithm = protocol.learner.state, self.format.model.algorithm
-        function = algorithm.function(state)
+        function = self.format.model.algorithm.function(protocol.learner.state)
         return Gauges(
             waiting,
             len(protocol.edges.opened),
@@ -315,7 +314,7 @@ class Node:
             float(sum(each.sent_bytes for each in moved)),
             float(sum(each.received_bytes for each in moved)),
             () if function is None else function.weights[0].tolist(),
-            algorithm.trust(state),
+            protocol.trust(),
         )
 
     async def _start(self, transport: Transport) -> None:
@@ -538,6 +537,5 @@ def warm_up(model: Model) -> None:
             for effect in pair[name].handle(each, now):
                 if isinstance(effect, events.Send):
                     under_way.append((effect.peer, events.Received(name, effect.data)))
-    pair["a"].predict(x)
-    pair["a"].deviation(x)
+    pair["a"].look(x)
     pair["a"].learner.idle_step()

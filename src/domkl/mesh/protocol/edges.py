@@ -28,16 +28,14 @@ import numpy as np
 
 from domkl.errors import WireError
 from domkl.mesh.protocol.events import Alarm, Effect, Send, Timing
-from domkl.mesh.protocol.learner import EdgeMeasures, Measures
+from domkl.mesh.protocol.measures import EdgeMeasures, Measures
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.wire import (
     HASTE,
     IDLE,
     OPEN,
-    Fields,
     Frame,
     Kind,
-    Layout,
     Offer,
     decode,
     decode_parts,
@@ -45,6 +43,7 @@ from domkl.mesh.protocol.wire import (
     encode,
     encode_parts,
 )
+from domkl.speech.base import Fields
 
 #: own epoch numbers of one incarnation: number = incarnation * COUNTS + count
 COUNTS = 1 << 20
@@ -199,11 +198,11 @@ class Edge:
         Nothing comes of a neighbor before its first offer, and while it is on trial.
 
         That is the neighbor's offer of this exchange if it has come. Otherwise it is the newest one
-        heard, whose fields in ``own`` (those that are averaged, and those of which gaps are
-        ``summed``) are as in our new message, unless an exchange was completed since the last
-        merge. Then averaged ones are the neighbor's, and the gaps of that exchange are added to
-        summed ones. So each exchange pulls once, whenever it completes, and between exchanges
-        nothing does: the learner keeps what its samples teach it.
+        heard, with the fields in ``own`` (those that are averaged, and those whose gaps are
+        ``summed``) replaced by our own values, so that they have no effect, unless an exchange was
+        completed since the last merge. Then averaged ones are the neighbor's, and the gaps of that
+        exchange are added to summed ones. So each exchange pulls once, whenever it completes, and
+        between exchanges nothing does: the learner keeps what its samples teach it.
         """
         if self.fresh is not None:
             return self.fresh.theirs
@@ -273,8 +272,6 @@ class Edges:
     name : str
         Of this learner.
     model : Model
-    layout : Layout
-        Of the algorithm's messages.
     timing : Timing
     incarnation : int
         Greater than at any earlier start of this learner.
@@ -286,12 +283,11 @@ class Edges:
         self,
         name: str,
         model: Model,
-        layout: Layout,
         timing: Timing,
         incarnation: int,
         measures: Measures,
     ) -> None:
-        self.layout = layout
+        self.offers = model.offers()  # the format of what learners say
         self._name, self._model, self._timing, self._measures = name, model, timing, measures
         self._number = incarnation * COUNTS  # the last own number given to an edge
         self._told: dict[str, set[str]] = {}  # alarm texts by neighbor, each raised once
@@ -333,7 +329,7 @@ class Edges:
             self._refuse(peer, "stranger")
             return
         try:
-            frame = decode(data, self.layout.n_bytes)
+            frame = decode(data, self.offers.n_bytes)
             if frame.sender != peer:
                 self._refuse(peer, "sender")
             elif frame.fingerprint != self._model.fingerprint:
@@ -351,8 +347,8 @@ class Edges:
             self._refuse(peer, "malformed")
             self._alarm("refused", peer, f"frame of {peer} refused: {error}")
 
-    def offer(self, message: Any, flags: int, step: int, now: float) -> None:
-        """Send the message of a step on every open edge where an offer is due.
+    def offer(self, said: Any, flags: int, step: int, now: float) -> None:
+        """Send what is said in a step on every open edge where an offer is due.
 
         A step without a sample answers those who wait, and tells others what is news to them. So a
         mesh without samples comes to rest.
@@ -361,9 +357,9 @@ class Edges:
         for i, edge in enumerate(self.opened):
             if not edge.is_due:
                 continue
-            if not payload or self.layout.is_by_edge:
-                payload = self.layout.pack(message, i, len(self.opened))
-                own = self.layout.unpack(payload)
+            if not payload or self.offers.is_by_edge:
+                payload = self.offers.pack(said, i, len(self.opened))
+                own = self.offers.unpack(payload)
             if flags & IDLE and not edge.is_wanted and not edge.is_news(own):
                 continue
             frame = self._frame(edge, Kind.OFFER, edge.n_done + 1, flags, payload)
@@ -434,7 +430,7 @@ class Edges:
             self._alarm("left", edge.peer, f"{edge.peer} left", is_repeated=True)
 
     def _hear(self, edge: Edge, frame: Frame, now: float) -> None:
-        why, pair = edge.hear(frame.round, self.layout.heard(frame))
+        why, pair = edge.hear(frame.round, self.offers.heard(frame))
         if why == "early":
             self._ask(edge, now)
         elif not why:

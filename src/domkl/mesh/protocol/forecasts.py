@@ -6,16 +6,15 @@ step has ended it forecasts from the inputs of now. This is the order of `simula
 h − 1, cut at another place, so without faults both agree to the bit.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from domkl.algorithms.base import Prediction
-from domkl.errors import DataError
+from domkl.learner.late import LateLabels
+from domkl.learner.local import LocalLearner, Words
 from domkl.mesh.protocol.events import Moment
-from domkl.mesh.protocol.learner import LocalLearner
 from domkl.typing import Array, Floats
 
 
@@ -41,12 +40,13 @@ class Forecasts:
     Parameters
     ----------
     learner : LocalLearner
-        Its model has a horizon.
+    horizon : int
+        Ticks from the inputs to the label.
     """
 
-    def __init__(self, learner: LocalLearner) -> None:
-        self.learner, self.horizon = learner, learner.model.horizon
-        self._waiting: deque[Forecast] = deque()
+    def __init__(self, learner: LocalLearner, horizon: int) -> None:
+        self.learner, self.horizon = learner, horizon
+        self._waiting = LateLabels(Forecast)
         self._first: int | None = None  # tick of the first label that there was a forecast for
 
     def make(self, moment: Moment) -> float | None:
@@ -54,69 +54,60 @@ class Forecasts:
         if np.isnan(moment.x).any():
             return None
         inputs, prediction = self.learner.look(moment.x)
-        deviation = self.learner.deviation_of(inputs)
-        due = np.array([moment.tick + self.horizon])
-        self._first = int(due[0]) if self._first is None else self._first
-        naive = as_bits(np.array([moment.naive]))
-        spread = as_bits(np.array([np.nan if deviation is None else deviation]))
-        self._waiting.append(Forecast(due, naive, spread, *(each.copy() for each in prediction)))
+        deviation = self.learner.deviation(inputs, prediction)
+        made = self._entry(moment.tick + self.horizon, moment.naive, deviation, prediction)
+        self._first = int(made.due[0]) if self._first is None else self._first
+        self._waiting.add(made)
         return float(prediction.y_hat[0])
+
+    def _entry(
+        self, due: int, naive: Any, deviation: float | None, prediction: Prediction
+    ) -> Forecast:
+        spread = np.nan if deviation is None else deviation
+        bits = as_bits(np.array([naive])), as_bits(np.array([spread]))
+        return Forecast(np.array([due]), *bits, *(each.copy() for each in prediction))
 
     @property
     def newest_deviation(self) -> float | None:
         """Of the forecast that was made last; None if the algorithm has none."""
-        found = float(from_bits(self._waiting[-1].deviation)[0])
+        found = float(from_bits(self._waiting.newest.deviation)[0])
         return None if np.isnan(found) else found
 
     def due(self, tick: int) -> Forecast | None:
         """Take the forecast of this tick, if there is one; older ones never get their label."""
-        while self._waiting and self._waiting[0].due[0] < tick:
-            self._waiting.popleft()
-        is_due = bool(self._waiting) and self._waiting[0].due[0] == tick
-        return self._waiting.popleft() if is_due else None
+        while (oldest := self._waiting.oldest) is not None and oldest.due[0] <= tick:
+            self._waiting.take(0)
+            if oldest.due[0] == tick:
+                return oldest
+        return None
 
-    def learn(self, due: Forecast | None, moment: Moment) -> Any:
-        """Learn the label that has come; return the message.
+    def learn(self, due: Forecast | None, moment: Moment) -> Words | None:
+        """Learn the label that has come; return what is said.
 
         Without a forecast, a label or inputs it is a step without a sample, by which the learner
-        follows its neighbors. None if there is no message: before the first label that there was
-        a forecast for, and if the algorithm has no such step.
+        follows its neighbors. None if nothing is said: before the first label that there was a
+        forecast for, and if the algorithm has no such step.
         """
         if self._first is None or moment.tick < self._first:
             return None
         if due is None or np.isnan(moment.then).any():
             return self.learner.idle_step()
         inputs, y = self.learner.inputs(moment.then), np.array([moment.y])
-        return self.learner.local_step(inputs, due.prediction, y)[1]
+        return self.learner.local_step(inputs, due.prediction, y)
 
     def saved(self, prefix: str) -> dict[str, Array]:
         """Return what a checkpoint keeps."""
         if self._first is None:
             return {}
-        columns = zip(Forecast._fields, zip(*self._waiting, strict=True), strict=False)
-        first = {f"{prefix}.first": np.array([self._first])}
-        return first | {f"{prefix}.{field}": np.concatenate(each) for field, each in columns}
+        return {f"{prefix}.first": np.array([self._first])} | self._waiting.saved(prefix)
 
     def restore(self, prefix: str, arrays: Mapping[str, Array]) -> None:
         """Go on with what `saved` returned."""
-        self._waiting.clear()
         first = arrays.get(f"{prefix}.first")
         self._first = None if first is None else int(first[0])
-        stored = [arrays[name] for f in Forecast._fields if (name := f"{prefix}.{f}") in arrays]
-        if not stored:
-            return
-        if len({len(each) for each in stored}) != 1 or len(stored) != len(Forecast._fields):
-            raise DataError(f"{prefix} must hold whole forecasts")
-        made = self.learner.look(np.zeros(self.learner.model.features.n_inputs))[1]
-        if stored[-1].shape[1:] != made.notes.shape[1:]:
-            raise DataError(
-                f"{prefix} must have {made.notes.shape[1]} notes of each forecast,"
-                f" got {stored[-1].shape[1]}"
-            )
-        self._waiting.extend(
-            Forecast(*(each[[i]] for each in stored))  # type: ignore[arg-type]
-            for i in range(len(stored[0]))
-        )
+        made = self.learner.look(np.zeros(self.learner.features.n_inputs))[1]
+        like = self._entry(0, (np.nan, np.nan), None, made)
+        self._waiting.restore(prefix, arrays, like, self.horizon)
 
 
 def as_bits(values: Floats) -> Array:

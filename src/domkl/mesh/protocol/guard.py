@@ -8,7 +8,7 @@ those without a guard, to the bit.
 Each exchange gives a *strain*, where 1 is about the most that honest neighbors come to:
 
 - Algorithms that accumulate gaps (ADMM): the size of the sum of gaps that the edge has brought in
-  this epoch, in units of the samples' own push (`Algorithm.push`). In ADMM the duals balance the
+  this epoch, in units of the samples' own push (`Family.push`). In ADMM the duals balance the
   gradients of the samples. So honest edges stay at the size of one learner's gradients, whereas
   a lie that goes on, however small, adds up.
 - All others: the squared error of the neighbor's function on this learner's last samples, in units
@@ -17,7 +17,7 @@ Each exchange gives a *strain*, where 1 is about the most that honest neighbors 
 - How little the neighbor moves: a learner that pulls its neighbors is pulled by them, with samples
   of its own or without. One that says the same in every exchange, while we move, is not pulled.
 
-Where messages are weighed when they are averaged (`Algorithm.standing`), the errors and losses of a
+Where messages are weighed when they are averaged (`Family.standing`), the errors and losses of a
 neighbor that weighs less strain less, as they change the mean less: a newcomer knows little, says
 so, and is no liar.
 
@@ -51,8 +51,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from domkl.algorithms.base import Function, Prediction
+from domkl.learner.local import LocalLearner
 from domkl.mesh.protocol.edges import Edge, Pair
-from domkl.mesh.protocol.learner import LocalLearner
+from domkl.mesh.protocol.families import family_of
 from domkl.mesh.protocol.wire import Offer
 from domkl.typing import Array, Floats
 
@@ -84,8 +85,8 @@ LEAST_ERROR = 0.3
 HONEST_LOSS = 3.0
 #: share of the mean loss that is added to each before they are compared
 LEAST_LOSS = 0.05
-#: of how far we move, how far an honest neighbor moves at least; the strain that one who moves less
-#: comes to at most, unless it was distrusted before
+#: least move of an honest neighbor relative to ours; and the largest strain of one that moves less,
+#: unless it was distrusted before
 HONEST_MOVE, STUCK = 0.1, 1.5
 #: exchanges over which moves are measured, at least and at most; and what is a move at all, in
 #: units of our own values
@@ -96,7 +97,7 @@ ASTRAY = 2.0
 PAUSE = 100
 #: numbers of the pauses after which there is no trial
 UNTRIED = frozenset(10**k for k in range(1, 10))
-#: strain of its words that is not tolerated then
+#: strain limit after a pause without trial
 DOUBTED = 1.3
 TINY = 1e-300
 
@@ -169,7 +170,7 @@ class Record:
 
     @property
     def may_be_apart(self) -> bool:
-        """Whether the neighbor may come from afar: not after every second pause of three."""
+        """Whether an initial gap is allowed: except after pauses 2, 5, 8, …"""
         return self.n_pauses % 3 != 2
 
     @property
@@ -214,12 +215,12 @@ class Guard:
 
     def __init__(self, learner: LocalLearner, twin: LocalLearner) -> None:
         self._learner, self._twin = learner, twin
-        self._algorithm = learner.model.algorithm
-        self._by_gaps = bool(learner.gap_fields) and self._algorithm.push(np.zeros(1)) is not None
+        self._family = family_of(learner.algorithm)
+        self._by_gaps = self._family.has_push
         self._records: dict[str, Record] = {}
         self._astray = Sum()
         self._n = 0  # samples seen
-        self._errors: Floats = np.zeros(learner.model.features.n_kernels)  # squared, by kernel
+        self._errors: Floats = np.zeros(learner.features.n_kernels)  # squared, by kernel
         self._error = 0.0  # squared, of the twin
         self._window = Window()
 
@@ -275,9 +276,9 @@ class Guard:
     def _of_words(self, record: Record, edge: Edge, pair: Pair) -> list[tuple[float, str]]:
         """Return the strains of what the neighbor says, with their reasons."""
         own, theirs = pair.own.fields, pair.theirs.fields
-        found, share = [], _share(self._algorithm.standing(own, theirs))
+        found, share = [], _share(self._family.standing(own, theirs))
         if not self._by_gaps:
-            found += self._error_strain(theirs, self._algorithm.honest_error, share)
+            found += self._error_strain(theirs, self._family.honest_error, share)
         elif edge.n_done <= N_TRIAL and record.n_pauses:
             found += self._error_strain(theirs, TRIAL_ERROR, share)
         if "loss" in own and own["loss"].shape[1] > 1:
@@ -295,7 +296,7 @@ class Guard:
             return []
         gaps = pair.gaps(self._learner.gap_fields)
         brought = {field: edge.contribution.get(field, 0.0) + gap for field, gap in gaps.items()}
-        push = max(self._algorithm.push(np.sqrt(self._errors)) or 0.0, TINY)
+        push = max(self._family.push(np.sqrt(self._errors)), TINY)
         if edge.n_done == 1:
             most = MOST_APART * self._size_of_function() if record.may_be_apart else 0.0
             record.apart = min(_size(gaps), most)
@@ -314,7 +315,7 @@ class Guard:
     def _error_strain(
         self, theirs: Mapping[str, Array], honest: float, share: float
     ) -> list[tuple[float, str]]:
-        there = self._algorithm.estimates(self._twin.state, theirs)
+        there = self._family.estimates(self._twin.state, theirs)
         if there is None or not there.theta.any():
             return []
         _, least = self._window.errors(self._limit)
@@ -327,8 +328,8 @@ class Guard:
     def _function_error(self, learner: LocalLearner) -> float:
         """Return the error of a learner's estimates on the last samples, by the twin's weights."""
         state = learner.state
-        said = {f: getattr(state, f) for f in self._algorithm.exchange if hasattr(state, f)}
-        function = self._algorithm.estimates(self._twin.state, said)
+        said = {f: getattr(state, f) for f in learner.algorithm.exchange if hasattr(state, f)}
+        function = self._family.estimates(self._twin.state, said)
         return 0.0 if function is None else self._window.error(function, self._limit)
 
 

@@ -11,8 +11,14 @@ import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
+from domkl.core.exchange import fields_that
 from domkl.core.features import RandomFeatures
 from domkl.errors import ParameterError
+from domkl.learner.local import LocalLearner
+from domkl.mesh.protocol.families import family_of
+from domkl.mesh.protocol.wire import OfferFormat
+from domkl.speech.base import Speech
+from domkl.speech.plain import PLAIN
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class Model:
     horizon : int
         Of a learner that forecasts: how many ticks ahead; 0 for one that takes samples, inputs and
         label together.
+    speech : Speech
+        How messages leave a learner.
     """
 
     algorithm: Algorithm
@@ -57,6 +65,7 @@ class Model:
     outside: Literal["clip", "refuse"] = "clip"
     delay: int = 0
     horizon: int = 0
+    speech: Speech = PLAIN
 
     def __post_init__(self) -> None:
         checks.whole("delay", self.delay, 0)
@@ -66,7 +75,7 @@ class Model:
         checks.choice("dtype", self.dtype, ("float64", "float32"))
         checks.choice("outside", self.outside, ("clip", "refuse"))
         name = type(self.algorithm).__name__
-        if "total" in self.algorithm.exchange.values():
+        if fields_that(self.algorithm.exchange, lambda kind: kind.spans_all):
             raise ParameterError(
                 f"algorithm must exchange messages with neighbors only, got {name}"
             )
@@ -99,6 +108,7 @@ class Model:
             "numbers": self.dtype,
             **({"delay": str(self.delay)} if self.delay else {}),
             **({"horizon": str(self.horizon)} if self.horizon else {}),
+            **({} if self.speech.is_exact else {"speech": repr(self.speech)}),
         }
 
     @cached_property
@@ -128,6 +138,15 @@ class Model:
         tuned = [f.name for f in fields(algorithm) if is_ours and f.type in (float, "float")]
         ours = {name: value for name, value in self.parts.items() if name in tuned}
         return self.difference({**parts, **ours})
+
+    def learner(self) -> LocalLearner:
+        """Make a learner that knows nothing yet."""
+        given = (self.algorithm, self.features, self.dtype)
+        return LocalLearner(*given, delay=self.delay, speech=self.speech)
+
+    def offers(self) -> OfferFormat:
+        """Make the format of what learners say to each other."""
+        return OfferFormat(self.learner().layout(), family_of(self.algorithm))
 
     def target_of(self, y_hat: float) -> float:
         """Convert a scaled prediction to the target's own unit."""

@@ -9,9 +9,8 @@ The rules of this file:
   `Timing.round_timeout`. *Async* stops waiting when another step can begin. That is the only
   difference between the two modes; without faults both are the simulator.
 - A merge takes from each open edge the counterpart of the offer made in this step (a *fresh* pair),
-  or else the newest offer that was heard, whose gaps are subtracted again at once from what
-  accumulates gaps (the duals of ADMM). Only completed exchanges stay in it, each exactly once and
-  with the same pair at both ends (edges.py).
+  or else the newest offer that was heard, whose effect on the duals of ADMM is undone at once. Only
+  completed exchanges stay in them, each exactly once, with the same pair at both ends (edges.py).
 - The gaps of an exchange that is completed outside of its step are added to the state at once, and
   pull in the next merge; what is averaged is averaged with the neighbor's in the next merge.
 - In a merge an edge without a completed exchange does not pull, and its contribution is put aside
@@ -26,22 +25,25 @@ The rules of this file:
 """
 
 from collections import deque
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import Prediction
 from domkl.errors import DataError
+from domkl.learner.local import Words
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
+from domkl.mesh.protocol.families import family_of
 from domkl.mesh.protocol.forecasts import Forecast, Forecasts, from_bits
 from domkl.mesh.protocol.guard import N_TRIAL, Guard
-from domkl.mesh.protocol.learner import LocalLearner, Measures
+from domkl.mesh.protocol.measures import Measures
 from domkl.mesh.protocol.model import Model
-from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Fields, Offer, longest_frame
+from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Offer, longest_frame
+from domkl.speech.base import Fields
 from domkl.storage import Parts
 from domkl.typing import Array, Floats
 
@@ -101,20 +103,21 @@ class Protocol:
         self.measures = Measures()  # of predictions, steps, edges and refused frames
         self._measures_gaps = measures_gaps  # to the neighbors' predictions
         self.learned = 0  # number of the last sample that was learned
-        self.learner = LocalLearner(model)  # the algorithm's state
+        self.learner = model.learner()  # the algorithm's state
+        self._family = family_of(model.algorithm)  # what neighbors' messages mean
         is_twin_needed = measures_alone or is_guarded
-        self.alone = LocalLearner(model) if is_twin_needed else None  # the one without neighbors
+        self.alone = model.learner() if is_twin_needed else None  # the one without neighbors
         self.guard = Guard(self.learner, self.alone) if self.alone and is_guarded else None
         forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
-        self.forecasts = [Forecasts(each) for each in forecasting]  # of both, if it forecasts
+        self.forecasts = [Forecasts(each, model.horizon) for each in forecasting]  # of both
         if snapshot is not None:
             self._restore(snapshot)
-        number, layout = checks.whole("incarnation", incarnation, 1), self.learner.layout()
-        self.edges = Edges(name, model, layout, timing, number, self.measures)  # to the neighbors
+        number = checks.whole("incarnation", incarnation, 1)
+        self.edges = Edges(name, model, timing, number, self.measures)  # to the neighbors
         self.edges.set_neighbors(tuple(neighbors))
         self._queue: deque[events.Sample | events.Moment] = deque()  # what is not learned yet
         self._newest: events.Moment | None = None  # to forecast from when the step has ended
-        self._message: Any = None  # of the step that is under way; None between steps
+        self._words: Words | None = None  # of the step that is under way; None between steps
         self._step = 0  # number of the last step, with or without a sample
         self._step_time = -np.inf  # when the last step began
         self._is_following = False  # whether the last step was without a sample
@@ -125,7 +128,7 @@ class Protocol:
     @property
     def max_frame(self) -> int:
         """Bytes of the longest frame that a neighbor with the same model sends."""
-        return longest_frame(self.edges.layout)
+        return longest_frame(self.edges.offers)
 
     @property
     def n_queued(self) -> int:
@@ -135,7 +138,7 @@ class Protocol:
     @property
     def is_waiting(self) -> bool:
         """Whether a step is under way and waits for offers."""
-        return self._message is not None
+        return self._words is not None
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Take an event; return the effects that the driver must carry out, in order.
@@ -163,15 +166,20 @@ class Protocol:
         """Predict the label of a scaled input (d,); this changes nothing."""
         return float(self.learner.look(x)[1].y_hat[0])
 
-    def deviation(self, x: Floats) -> float | None:
-        """Return the standard deviation of `predict`; None if the algorithm has none."""
-        return self.learner.deviation(x)
+    def look(self, x: Floats) -> tuple[float, float | None]:
+        """Predict with the standard deviation, which is None if the algorithm has none."""
+        inputs, prediction = self.learner.look(x)
+        return float(prediction.y_hat[0]), self.learner.deviation(inputs, prediction)
+
+    def trust(self) -> Mapping[str, float] | None:
+        """Return the shares of what predictions rest on, by name; None if unknown."""
+        return self._family.trust(self.learner.state)
 
     def leave(self) -> list[Effect]:
         """Say goodbye to all neighbors and end the step under way; return the effects."""
         self.edges.set_neighbors(())
         self._apply_changes()
-        if self._message is not None:
+        if self._words is not None:
             self._merge()
         return self._take_effects()
 
@@ -217,7 +225,7 @@ class Protocol:
             return
         self._haste = max(self._haste, pair.theirs.haste - 1)
         self.put_in_force(edge, True)
-        if self._message is not None and edge.own_step == self._step:
+        if self._words is not None and edge.own_step == self._step:
             edge.fresh = pair
         else:
             edge.late, gaps = pair, pair.gaps(self.learner.gap_fields)
@@ -245,7 +253,9 @@ class Protocol:
 
     def _enqueue(self, sample: events.Sample | events.Moment) -> None:
         if isinstance(sample, events.Moment) != bool(self.forecasts):
-            raise DataError(f"horizon must be set for moments alone, got {self.model.horizon}")
+            kinds = ("Moment", "Sample") if self.forecasts else ("Sample", "Moment")
+            does = "forecasts" if self.forecasts else "does not forecast"
+            raise DataError(f"The model {does}: send {kinds[0]}, not {kinds[1]}.")
         last = self._queue[-1].number if self._queue else self.learned
         if sample.number != last + 1:
             raise DataError(f"sample must have number {last + 1}, got {sample.number}")
@@ -254,7 +264,7 @@ class Protocol:
     def _advance(self, now: float) -> None:
         """Begin and end steps until there is nothing to do but wait."""
         while True:
-            if self._message is not None and not (self._may_merge(now) and self._merge()):
+            if self._words is not None and not (self._may_merge(now) and self._merge()):
                 return
             if self._queue and not self._is_gated(now):
                 self._begin(self._queue.popleft(), now)
@@ -282,16 +292,14 @@ class Protocol:
         self.edges.effects.append(self._score(moment, due))
         if self.guard is not None and self.guard.is_astray():
             self._start_over()
-        messages = [
-            each.learn(then, moment) for each, then in zip(self.forecasts, due, strict=True)
-        ]
-        if self.alone is not None and messages[1] is not None:
-            self.alone.merge(messages[1], ())
-        if messages[0] is None:
+        words = [each.learn(then, moment) for each, then in zip(self.forecasts, due, strict=True)]
+        if self.alone is not None and words[1] is not None:
+            self.alone.merge(words[1])
+        if words[0] is None:
             self._forecast()
         else:
             self._is_following = False
-            self._offer(messages[0], HASTE * MOST_HASTE if self._queue else 0, now)
+            self._offer(words[0], HASTE * MOST_HASTE if self._queue else 0, now)
 
     def _score(self, moment: events.Moment, due: Sequence[Forecast | None]) -> events.Predicted:
         """Record how the forecasts of this moment went, with and without neighbors."""
@@ -320,18 +328,31 @@ class Protocol:
         deviation = None if made[0] is None else self.forecasts[0].newest_deviation
         told = (moment.number, moment.tick, self.model.horizon, made[0], deviation)
         self.edges.effects.append(events.Forecasted(*told))
-        if made[0] is not None and self._measures_gaps:
-            inputs = self.learner.inputs(moment.x)
-            gap = self.learner.neighbor_distance(inputs, made[0])
+        if made[0] is not None:
+            gap = self._neighbor_gap(self.learner.inputs(moment.x).z, made[0])
             if gap is not None:
                 self.measures.gaps.add(gap)
+
+    def _neighbor_gap(self, z: Array, y_hat: float) -> float | None:
+        """Return the mean squared distance to the neighbors' predictions for the same inputs.
+
+        It uses what was last merged from each neighbor, with our kernel weights. None without
+        neighbors, or if the algorithm's function has no such form.
+        """
+        heard = self.learner.heard
+        found = self._family.functions(self.learner.state, heard) if heard else None
+        if found is None or not self._measures_gaps:
+            return None
+        theirs = np.einsum("npd,pd,np->n", found.theta, z[0], found.weights)
+        apart = theirs - y_hat
+        return float(apart @ apart) / len(apart)
 
     def _learn(self, sample: events.Sample, now: float) -> None:
         """Predict a sample, and begin a step with the one whose label is known now."""
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
-        deviation, before = self.learner.deviation_of(inputs), self.measures.last_label
-        gap = self.learner.neighbor_distance(inputs, y_hat) if self._measures_gaps else None
+        deviation = self.learner.deviation(inputs, prediction)
+        before, gap = self.measures.last_label, self._neighbor_gap(inputs.z, y_hat)
         self.measures.judge(sample.y, y_hat, gap)
         y_alone = None
         if self.alone is not None:
@@ -346,10 +367,10 @@ class Protocol:
         self.measures.see(float(due[2][0]))
         if self.guard is not None and self.guard.is_astray():
             self._start_over()
-        message = self.learner.local_step(*due)[1]
-        if message is not None:
+        words = self.learner.local_step(*due)
+        if words is not None:
             self._is_following = False
-            self._offer(message, HASTE * MOST_HASTE if self._queue else 0, now)
+            self._offer(words, HASTE * MOST_HASTE if self._queue else 0, now)
 
     def _learn_alone(self, z: Array, sample: events.Sample, y_hat: float) -> float:
         """Let the learner without neighbors learn the sample, and the guard see how it went.
@@ -385,7 +406,7 @@ class Protocol:
 
     def _hand_on_haste(self, now: float) -> None:
         """In a step that waits, ask at once for what is missing if a neighbor is in a hurry."""
-        if self._message is not None:
+        if self._words is not None:
             called = max((edge.haste for edge in self.edges.opened), default=0)
             self.edges.hurry(max(self._haste, called - 1), now)
         self._haste = 0
@@ -395,12 +416,12 @@ class Protocol:
         if not self._is_called(now):
             return False
         haste = max(edge.haste for edge in self.edges.opened if edge.is_wanted)
-        message = self.learner.idle_step()
-        if message is None:
+        words = self.learner.idle_step()
+        if words is None:
             return False
         self._is_following = True
         self.measures.n_idle += 1
-        self._offer(message, IDLE + HASTE * max(haste - 1, 0), now)
+        self._offer(words, IDLE + HASTE * max(haste - 1, 0), now)
         return True
 
     def _is_called(self, now: float) -> bool:
@@ -415,12 +436,12 @@ class Protocol:
         is_hurried = any(edge.haste for edge in wanted)
         return is_hurried or is_led or now - since >= self.timing.idle_after
 
-    def _offer(self, message: Any, flags: int, now: float) -> None:
-        """Offer the message of the step that begins to the neighbors."""
-        self._message, self._step_time = message, now
+    def _offer(self, words: Words, flags: int, now: float) -> None:
+        """Offer what is said in the step that begins to the neighbors."""
+        self._words, self._step_time = words, now
         self._step += 1
         self.measures.n_rounds += 1
-        self.edges.offer(message, flags, self._step, now)
+        self.edges.offer(words.said, flags, self._step, now)
         self._apply_changes()
 
     def _may_merge(self, now: float) -> bool:
@@ -439,11 +460,12 @@ class Protocol:
 
     def _merge(self) -> bool:
         """End the step under way; return whether the next one may begin at once."""
-        message, opened, fields = self._message, self.edges.opened, self.learner.gap_fields
-        self._message = None
-        own = Offer(0, {f: getattr(message, f) for f in self.learner.pulling})
+        words, opened, fields = self._words, self.edges.opened, self.learner.gap_fields
+        assert words is not None, "a step is under way"
+        self._words = None
+        own = Offer(0, {f: getattr(words.said, f) for f in self.learner.pulling})
         heard = [edge.to_merge(own.fields, fields) for edge in opened]
-        self.learner.merge(message, heard)
+        self.learner.merge(words, heard)
         for edge, theirs in zip(opened, heard, strict=True):
             if edge.fresh is not None:
                 edge.contribute(edge.fresh.gaps(fields))

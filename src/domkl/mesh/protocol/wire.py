@@ -11,7 +11,7 @@ A frame is a header, the sender's name and a payload, little-endian throughout:
 knows it; both together are the edge's epoch. The payload depends on the kind:
 
     HELLO   greets: the parts of the sender's model as JSON
-    OFFER   the sender's number of neighbors, then its message, in the order of `Layout`
+    OFFER   the sender's number of neighbors, then what it said (`domkl.speech`)
     ASK     asks for offer ``round`` again; no payload
     ALIVE   a sign of life; no payload
     REFUSE  says why the sender refuses to exchange, as text
@@ -22,20 +22,16 @@ Flags of a HELLO: bit 0 (`OPEN`), the sender's end of the edge is open. Flags of
 learners without a sample answer at once, because a learner has a backlog.
 """
 
-import itertools
 import json
 import struct
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from domkl.algorithms.base import Algorithm
 from domkl.core.exchange import is_within
 from domkl.errors import WireError
-from domkl.typing import Array
+from domkl.mesh.protocol.families import Family
+from domkl.speech.base import Fields, Layout
 
 MAGIC, VERSION = b"dk", 2
 HEADER = struct.Struct("<2sBB16sQQQBBI")
@@ -147,10 +143,6 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-#: arrays by the name of a message's field
-Fields = dict[str, NDArray[Any]]
-
-
 class Offer(NamedTuple):
     """A message from one learner to one neighbor."""
 
@@ -160,48 +152,39 @@ class Offer(NamedTuple):
     haste: int = 0  # hops left over which to answer at once
 
 
-class Layout:
-    """Where each field of an algorithm's message stands in the payload of an offer."""
+class OfferFormat:
+    """Offers as payloads: the sender's number of neighbors, then what it said.
 
-    def __init__(self, algorithm: Algorithm, example: Any) -> None:
-        """Take the sizes from an example of a message."""
-        self._by_edge = {f for f, how in algorithm.exchange.items() if how == "edge"}
-        self._shapes = {f: getattr(example, f).shape[1:] for f in example._fields}
-        self._dtypes = {f: getattr(example, f).dtype.newbyteorder("<") for f in example._fields}
-        self._limits = {f: algorithm.largest.get(f, MAX_SIZE) for f in example._fields}
-        self._refusal = algorithm.refusal
-        formats = [(self._dtypes[f], shape) for f, shape in self._shapes.items()]
-        ends = itertools.accumulate(np.dtype(each).itemsize for each in formats)
-        places = [DEGREE.size, *(DEGREE.size + end for end in ends)]
-        self.n_bytes = places[-1]
-        self._fields = list(self._shapes)
-        self._record = np.dtype(
-            {
-                "names": self._fields,
-                "formats": formats,
-                "offsets": places[:-1],
-                "itemsize": self.n_bytes,
-            }
-        )
+    Parameters
+    ----------
+    layout : Layout
+        Of what is said, as bytes.
+    family : Family
+        Its limits and rules are those of what is heard.
+    """
+
+    def __init__(self, layout: Layout, family: Family) -> None:
+        self.layout, self._refusal = layout, family.refusal
+        self.n_bytes = DEGREE.size + layout.n_bytes
+        self._limits = {field: family.limits.get(field, MAX_SIZE) for field in layout.fields}
 
     @property
     def is_by_edge(self) -> bool:
-        """Whether each neighbor gets a message of its own."""
-        return bool(self._by_edge)
+        """Whether each neighbor gets an offer of its own."""
+        return self.layout.is_by_edge
 
-    def pack(self, message: Any, edge: int, degree: int) -> bytes:
+    def pack(self, said: Any, edge: int, degree: int) -> bytes:
         """Return the payload for the neighbor at this position among the open edges."""
-        parts = [DEGREE.pack(degree)]
-        for field in self._shapes:
-            rows: Array = getattr(message, field)
-            row = rows[edge if field in self._by_edge else 0]
-            parts.append(row.astype(self._dtypes[field], copy=False).tobytes())
-        return b"".join(parts)
+        return DEGREE.pack(degree) + self.layout.encode(said, edge)
 
     def unpack(self, payload: bytes | memoryview) -> Offer:
         """Read a payload without checking it."""
-        row = np.frombuffer(payload, self._record, 1)
-        return Offer(DEGREE.unpack_from(payload)[0], {f: row[f] for f in self._fields})
+        degree: int = DEGREE.unpack_from(payload)[0]
+        return Offer(degree, self.layout.decode(memoryview(payload)[DEGREE.size :]))
+
+    def repack(self, offer: Offer) -> bytes:
+        """Return the payload that `unpack` reads this offer from."""
+        return DEGREE.pack(offer.degree) + self.layout.encode_fields(offer.fields)
 
     def heard(self, frame: Frame) -> Offer:
         """Read a neighbor's offer; raise WireError if its size or a number is out of bounds."""
@@ -221,6 +204,7 @@ class Layout:
         return offer
 
 
-def longest_frame(layout: Layout) -> int:
-    """Bytes of the longest frame with offers of this layout, whatever the sender's name."""
-    return HEADER.size + MAX_NAME + max(map(len, PADS)) + max(layout.n_bytes, MAX_TEXT)
+def longest_frame(offers: OfferFormat) -> int:
+    """Bytes of the longest frame with offers of this format, whatever the sender's name."""
+    longest: int = max(offers.n_bytes, MAX_TEXT)
+    return HEADER.size + MAX_NAME + max(map(len, PADS)) + longest

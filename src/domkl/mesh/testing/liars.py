@@ -8,8 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from domkl.algorithms.least_squares import memories
 from domkl.mesh.protocol import wire
-from domkl.mesh.protocol.wire import Fields, Layout
+from domkl.mesh.protocol.wire import OfferFormat
+from domkl.speech.base import Fields
 
 
 class Liar:
@@ -29,27 +31,24 @@ class Liar:
         self.first: Fields = {}  # the fields of the first lie, before it
         self.generator = np.random.default_rng(3)
 
-    def change(self, data: bytes, learned: int, layout: Layout) -> bytes:
+    def change(self, data: bytes, learned: int, offers: OfferFormat) -> bytes:
         """Return the frame that is sent instead; ``learned`` is the liar's number of samples."""
-        frame = wire.decode(data, layout.n_bytes)
+        frame = wire.decode(data, offers.n_bytes)
         if frame.kind is not wire.Kind.OFFER or not self.since <= learned < self.until:
             return data
-        offer = layout.unpack(frame.payload)
+        offer = offers.unpack(frame.payload)
         if not self.first:
             self.first = {field: values.copy() for field, values in offer.fields.items()}
         told = offer.fields | self._change(self, offer.fields, learned - self.since)
-        parts = [told[f].astype(v.dtype).tobytes() for f, v in offer.fields.items()]
-        payload = b"".join([wire.DEGREE.pack(offer.degree), *parts])
-        return wire.encode(frame._replace(payload=payload))
+        return wire.encode(frame._replace(payload=offers.repack(offer._replace(fields=told))))
 
 
 def _shifted(fields: Fields, by: np.ndarray) -> Fields:
     """θ shifted by this; DOMKRLS says S = Nθ."""
     if "sums" not in fields:
         return {"theta": fields["theta"] + by}
-    n_fits = fields["sums"].shape[1]
-    memory = [i - (n_fits - 2) if i >= n_fits - 2 else i % 2 for i in range(n_fits)]
-    return {"sums": fields["sums"] + fields["counts"][:, memory][:, :, None] * by}
+    counts = fields["counts"][:, memories(fields["sums"].shape[1])]
+    return {"sums": fields["sums"] + counts[:, :, None] * by}
 
 
 def _flip(liar: Liar, fields: Fields, n: int) -> Fields:

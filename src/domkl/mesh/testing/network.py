@@ -331,8 +331,8 @@ class VirtualNetwork:
     def _send(self, sender: str, effect: events.Send) -> None:
         protocol = self.machines[sender].protocol
         if sender in self.liars and protocol is not None:
-            layout = protocol.edges.layout
-            data = self.liars[sender].change(effect.data, protocol.learned, layout)
+            offers = protocol.edges.offers
+            data = self.liars[sender].change(effect.data, protocol.learned, offers)
             effect = effect._replace(data=data)
         if frozenset((sender, effect.peer)) not in self._cuts:
             frame = events.Received(sender, effect.data)

@@ -107,8 +107,7 @@ class VirtualMesh:
         graph: Graph,
         features: RandomFeatures,
         algorithm: Algorithm,
-        dtype: Any,
-        delay: int,
+        options: Any,
         trial: int,
     ) -> Callable[[Floats, Floats], Any]:
         """Make the network of a trial; return what learns a round in it."""
@@ -119,9 +118,10 @@ class VirtualMesh:
             )
         d = features.n_inputs
         ranges = tuple(Range(f"x{i}", 0, 1) for i in range(d))
-        name: Any = np.dtype(dtype).name
+        name: Any = np.dtype(options.dtype).name
+        agreed = {"dtype": name, "delay": options.delay, "speech": options.speech}
         network = VirtualNetwork(
-            Model(algorithm, features, ranges, Range("y", 0, 1), dtype=name, delay=delay),
+            Model(algorithm, features, ranges, Range("y", 0, 1), **agreed),
             neighbors_of(graph),
             np.empty((0, graph.n_learners, d)),
             np.empty((0, graph.n_learners)),

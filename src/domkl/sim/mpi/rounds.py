@@ -8,6 +8,7 @@ import numpy as np
 
 from domkl.algorithms.base import Algorithm, Sizes
 from domkl.errors import ParameterError
+from domkl.learner.restore import restored_state
 from domkl.metrics.curves import running_average
 from domkl.sim.blocked import play_network
 from domkl.sim.cells import Cell, Options
@@ -81,7 +82,7 @@ class Rounds:
         common = set.intersection(*comm.allgather(agreed(comm, files.rounds)))
         if common:
             fields, sums, waiting = agreed(comm, lambda: files.read(max(common)))
-            self._put(self._algorithm.restored(fields, self._cell.state))
+            self._put(restored_state(self._algorithm, fields, self._cell.state))
             self._cell.waiting = waiting
             if len(sums) == 2:  # version 0.1, where every learner had a label
                 sums = np.vstack([sums, np.full(sums.shape[1], float(self._shard.n_learners))])

@@ -15,19 +15,28 @@ from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
+from domkl.core.exchange import DELIVERIES
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.graphs.partition import Cut, partition
 from domkl.sim.cells import Cell, Options
-from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
+from domkl.sim.inputs import (
+    Stream,
+    Trials,
+    as_stream,
+    as_trials,
+    check_algorithm,
+    check_delay,
+    check_speech,
+)
 from domkl.sim.mpi.checkpoints import Kept
 from domkl.sim.mpi.ranks import Halo, agreed, check_equal, in_step, stop_together, summed, world
 from domkl.sim.mpi.rounds import Rounds
 from domkl.sim.mpi.shard import Place, Shard, shard_of
+from domkl.speech.base import Speech
+from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats, Ints, Real
-
-HEARD = ("sum", "gap", "metropolis")  # deliveries that come from neighbors
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,7 @@ def simulate_sharded(
     folder: str | Path | None = None,
     every: int = 1000,
     progress: Callable[[int], None] | None = None,
+    speech: Speech = PLAIN,
 ) -> ShardRun:
     """Run an algorithm on one network that is distributed over MPI ranks.
 
@@ -118,6 +128,8 @@ def simulate_sharded(
         stream must start from the beginning.
     progress : callable
         Called on rank 0 with the rounds done, after each.
+    speech : Speech, optional
+        How messages leave a learner; exactly as they are by default.
     """
     comm = world() if comm is None else comm
     dtype = getattr(dtype, "__name__", dtype)
@@ -140,7 +152,8 @@ def simulate_sharded(
     def made() -> Rounds:
         kept = ("predictions",) * keep_predictions
         n_threads = checks.whole("threads", threads, 1)
-        options = Options(np.dtype(dtype), cv, kept, 0, n_threads, delay=n_late)
+        words = check_speech(speech)
+        options = Options(np.dtype(dtype), cv, kept, 0, n_threads, delay=n_late, speech=words)
         return Rounds(cell, algorithm, options, state)
 
     rounds = agreed(comm, made)
@@ -189,7 +202,7 @@ def _checked(
     checks.choice("cv", cv, ("off", "moments"))
     check_algorithm(algorithm, trials, dtype)
     for field, delivery in algorithm.exchange.items():
-        if delivery not in HEARD:
+        if not DELIVERIES[delivery].is_summed:
             raise ParameterError(
                 f"algorithm must hear its neighbors only, got {type(algorithm).__name__}, whose"
                 f" {field} is delivered by {delivery!r}; use simulate"

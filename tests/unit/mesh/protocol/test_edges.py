@@ -22,7 +22,7 @@ from domkl.mesh.protocol.events import (
     Timing,
 )
 from domkl.mesh.protocol.guard import N_TRIAL, PAUSE, Record
-from domkl.mesh.protocol.learner import LocalLearner, Measures
+from domkl.mesh.protocol.measures import Measures
 from domkl.mesh.protocol.wire import Frame, Kind, Offer, decode, encode
 
 # one edge
@@ -240,8 +240,7 @@ def test_a_late_exchange_pulls_once_and_then_nothing_does(summed, pulled):
 
 
 def edges_of(model, name, *neighbors):
-    layout = LocalLearner(model).layout()
-    edges = Edges(name, model, layout, Timing(), 1, Measures())
+    edges = Edges(name, model, Timing(), 1, Measures())
     edges.set_neighbors(neighbors)
     return edges
 
@@ -267,12 +266,12 @@ def test_changes_are_queued_in_order(model_of):
     for sender, receiver in ((a, b), (b, a), (a, b)):
         hand_over(sender, receiver)
     assert taken(a) == [Rewired([], ["b"])]
-    learner = LocalLearner(model)
+    learner = model.learner()
     learner.rewire([], ["b"])
-    _, message = learner.local_step(*learner.look(np.zeros(2)), np.array([0.5]))
-    a.offer(message, 0, 1, 0.0)
+    words = learner.local_step(*learner.look(np.zeros(2)), np.array([0.5]))
+    a.offer(words.said, 0, 1, 0.0)
     assert a.changes == []
-    b.offer(message, 0, 1, 0.0)
+    b.offer(words.said, 0, 1, 0.0)
     hand_over(b, a)
     (completed,) = taken(a)
     assert isinstance(completed, Completed)
@@ -500,7 +499,7 @@ def frame_to(talk, kind=Kind.OFFER, **changes):
 
 @pytest.mark.parametrize("round", [0, 1, 2, 4, 5, 2**64 - 1])
 def test_replayed_and_future_rounds_are_refused(learned, round):
-    payload = bytes(learned.all["a"].edges.layout.n_bytes)
+    payload = bytes(learned.all["a"].edges.offers.n_bytes)
     frame = frame_to(learned, round=round, payload=payload)
     assert hostile(learned, encode(frame)) == 1
     reason = "replayed" if round <= 2 else "future"
@@ -563,7 +562,7 @@ def test_an_offer_that_was_asked_for_may_come_twice(learned):
 def test_an_early_round_is_kept_and_the_one_before_is_asked_for(learned):
     learned.learn("a")
     learned.air.clear()
-    payload = bytes(learned.all["a"].edges.layout.n_bytes)
+    payload = bytes(learned.all["a"].edges.offers.n_bytes)
     assert hostile(learned, encode(frame_to(learned, round=4, payload=payload))) == 0
     (asked,) = learned.air
     assert decode(asked[2], 0)[:1] + decode(asked[2], 0)[5:6] == (Kind.ASK, 3)
@@ -582,7 +581,7 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_bad_offers_are_counted_and_never_reach_the_state(learned, what):
     reason, spoil = BAD[what]
-    good = frame_to(learned, round=3, payload=bytes(learned.all["a"].edges.layout.n_bytes))
+    good = frame_to(learned, round=3, payload=bytes(learned.all["a"].edges.offers.n_bytes))
     assert hostile(learned, encode(spoil(good))) == 1
     assert learned.all["a"].measures.refused["b", reason] == 1
     learned.tell("a", Received("b", encode(good)))  # while this one is heeded

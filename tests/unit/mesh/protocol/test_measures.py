@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from domkl.mesh.protocol.learner import EdgeMeasures, Mean, Measures
+from domkl.mesh.protocol.measures import EdgeMeasures, Mean, Measures
 
 
 def test_a_mean_has_no_value_before_the_first():

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import domkl
 from domkl.errors import WireError
 from domkl.mesh.protocol import wire
-from domkl.mesh.protocol.learner import LocalLearner
 from domkl.mesh.protocol.wire import Frame, Kind, decode, encode
 
 LIMIT = 500
@@ -137,10 +136,10 @@ def test_long_and_garbling_texts_are_cut():
 
 def message(model, n_neighbors=2, seed=0):
     """A message of a learner that has learned something."""
-    learner = LocalLearner(model)
+    learner = model.learner()
     learner.rewire([], [str(i) for i in range(n_neighbors)])
     x = np.random.default_rng(seed).random(2)
-    return learner.layout(), learner.local_step(*learner.look(x), np.array([0.7]))[1]
+    return model.offers(), learner.local_step(*learner.look(x), np.array([0.7])).said
 
 
 def frame_of(payload, flags=0):
@@ -149,24 +148,24 @@ def frame_of(payload, flags=0):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_an_offer_is_read_to_the_bit(model_of, dtype):
-    layout, said = message(model_of(dtype=dtype))
-    payload = layout.pack(said, 1, 5)
-    assert len(payload) == layout.n_bytes == 8 + 2 * 6 * (8 if dtype == "float64" else 4) + 2 * 8
-    offer = layout.heard(frame_of(memoryview(b"x" + payload)[1:], wire.IDLE))
+    offers, said = message(model_of(dtype=dtype))
+    payload = offers.pack(said, 1, 5)
+    assert len(payload) == offers.n_bytes == 8 + 2 * 6 * (8 if dtype == "float64" else 4) + 2 * 8
+    offer = offers.heard(frame_of(memoryview(b"x" + payload)[1:], wire.IDLE))
     assert offer.degree == 5
     assert offer.is_idle
-    assert not layout.is_by_edge
+    assert not offers.is_by_edge
     for field in said._fields:
         assert offer.fields[field].dtype == getattr(said, field).dtype
         np.testing.assert_array_equal(offer.fields[field], getattr(said, field))
 
 
 def test_each_neighbor_hears_its_own_row(model_of):
-    layout, said = message(model_of(domkl.DOMKL(weights="message-passing")), n_neighbors=3)
-    assert layout.is_by_edge
+    offers, said = message(model_of(domkl.DOMKL(weights="message-passing")), n_neighbors=3)
+    assert offers.is_by_edge
     said = said._replace(loss=np.arange(6.0).reshape(3, 2))
     for edge in range(3):
-        offer = layout.heard(frame_of(layout.pack(said, edge, 3)))
+        offer = offers.heard(frame_of(offers.pack(said, edge, 3)))
         np.testing.assert_array_equal(offer.fields["loss"], said.loss[[edge]])
         np.testing.assert_array_equal(offer.fields["theta"], said.theta)
 
@@ -180,34 +179,34 @@ def test_each_neighbor_hears_its_own_row(model_of):
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(model_of, dtype, field, value):
-    layout, said = message(model_of(dtype=dtype))
+    offers, said = message(model_of(dtype=dtype))
     row = getattr(said, field).copy()
     row.flat[row.size // 2] = value
-    payload = layout.pack(said._replace(**{field: row}), 0, 1)
+    payload = offers.pack(said._replace(**{field: row}), 0, 1)
     with pytest.raises(WireError, match=f"{field} must be finite"):
-        layout.heard(frame_of(payload))
+        offers.heard(frame_of(payload))
 
 
 def test_an_offer_of_another_size_is_refused(model_of):
-    layout, said = message(model_of())
-    payload = layout.pack(said, 0, 1)
+    offers, said = message(model_of())
+    payload = offers.pack(said, 0, 1)
     for wrong in (b"", payload[:-1], payload + b"\0"):
-        with pytest.raises(WireError, match=f"must have {layout.n_bytes} bytes"):
-            layout.heard(frame_of(wrong))
+        with pytest.raises(WireError, match=f"must have {offers.n_bytes} bytes"):
+            offers.heard(frame_of(wrong))
 
 
 @pytest.fixture(scope="module")
-def layout(model_of):
+def offers(model_of):
     return message(model_of())[0]
 
 
 @given(st.data())
-def test_any_payload_is_read_as_sense_or_refused(layout, data):
+def test_any_payload_is_read_as_sense_or_refused(offers, data):
     words = data.draw(st.lists(st.floats(width=64), min_size=14, max_size=14))
     payload = struct.pack("<Q14d", data.draw(NUMBER), *words)
-    assert len(payload) == layout.n_bytes
+    assert len(payload) == offers.n_bytes
     try:
-        offer = layout.heard(frame_of(payload))
+        offer = offers.heard(frame_of(payload))
     except WireError:
         return
     assert np.abs(offer.fields["theta"]).max() <= wire.MAX_SIZE

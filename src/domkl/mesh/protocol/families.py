@@ -1,0 +1,166 @@
+"""What messages of each family of algorithms mean to a neighbor, and which of them are possible.
+
+The protocol, the guard and the page ask a `Family`, which is found by the class of the algorithm's
+state. One that is not listed in `FAMILIES` has the defaults of `Family`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from domkl.algorithms import admm, least_squares
+from domkl.algorithms.base import Algorithm, Function
+from domkl.core.losses import BuiltIn
+from domkl.typing import Array, Floats
+
+#: what rounding may add to a bound, as a share and by itself
+SLACK, TINY = 1e-3, 1e-12
+#: largest function in a message of DOMKRLS; scaled functions are of the order of 1
+MOST = 1e6
+
+
+class Family:
+    """What the state of one learner can tell of its neighbors' messages.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    """
+
+    #: largest absolute value accepted per field (default 10⁶)
+    limits: Mapping[str, float] = {"loss": 1e15}
+    #: squared error of an honest neighbor's function on a learner's samples, relative to its own
+    honest_error = 3.0
+    #: whether the state accumulates gaps, so that lies add up in it; see `push`
+    has_push = False
+
+    def __init__(self, algorithm: Algorithm) -> None:
+        self.algorithm = algorithm
+
+    def functions(self, state: object, heard: Mapping[str, Array]) -> Function | None:
+        """Give the neighbors' functions, one row each, as far as a learner's state can tell.
+
+        ``heard`` has the fields of their messages. By default their θ with our kernel weights.
+        """
+        theta, ours = heard.get("theta"), self.algorithm.function(state)
+        if theta is None or ours is None:
+            return None
+        return Function(theta, np.repeat(ours.weights, len(theta), axis=0))
+
+    def estimates(self, state: object, heard: Mapping[str, Array]) -> Function | None:
+        """Give the same without what the state itself has learned, except for its weights."""
+        return self.functions(state, heard)
+
+    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+        """Give the weight of a neighbor's message relative to ours where both are averaged."""
+        return 1.0
+
+    def push(self, errors: Floats) -> float:
+        """Give the size of a sum of gaps that balances samples with such errors by kernel, (P,)."""
+        return 0.0
+
+    def refusal(self, message: Mapping[str, Array]) -> str | None:
+        """Say which rule a neighbor's message, one row, breaks; None if an honest run can say it.
+
+        Losses of domkl's own are never negative.
+        """
+        loss = self.algorithm.loss
+        if "loss" not in message or loss is None or not isinstance(loss.compiled, BuiltIn):
+            return None
+        least = float(message["loss"].min(initial=0.0))
+        return None if least >= 0 else f"loss must not be negative, got {least:.3g}"
+
+    def trust(self, state: object) -> Mapping[str, float] | None:
+        """Give the shares of what the prediction rests on, by name; None if unknown."""
+        return None
+
+
+class Admm(Family):
+    """DOKL and DOMKL: duals accumulate gaps."""
+
+    has_push = True
+
+    def push(self, errors: Floats) -> float:
+        """Give 2/ρ times the gradients 2(f − y)z of the squared loss: λ = ρ/2 Σ gaps."""
+        rho: float = self.algorithm.rho  # type: ignore[attr-defined]
+        return float(4 / rho * np.sqrt(np.sum(errors * errors)))
+
+
+class LeastSquares(Family):
+    """DOMKRLS: sums, counts and accounts are averaged."""
+
+    limits = dict.fromkeys(("sums", "counts", "loss", "regret", "variance", "rounds"), 1e30)
+    honest_error = 1.1  # in 99 of 100 exchanges at most 1.07, on the paper's seven sets
+    algorithm: least_squares.DOMKRLS
+
+    def functions(self, state: object, heard: Mapping[str, Array]) -> Function:
+        """Give their θs with our weights, our fits and our last label."""
+        assert isinstance(state, least_squares.State)
+        rows = np.zeros(len(heard["rounds"]), dtype=np.intp)
+        shown = ("own", "diagonal", "noise", "last", "odds", "lag", "is_linear")
+        weights = ("by_evidence", "by_regret", "by_own", "top")
+        mine = {name: getattr(state, name)[rows] for name in shown + weights}
+        given: dict[str, Any] = {f: np.ascontiguousarray(heard[f]) for f in ("sums", "counts")}
+        found = self.algorithm.function(state._replace(**mine, **given))
+        assert found is not None
+        return found
+
+    def estimates(self, state: object, heard: Mapping[str, Array]) -> Function:
+        """Give their θs with our evidence for each fit, and nothing of ours."""
+        assert isinstance(state, least_squares.State)
+        top = np.zeros_like(state.top)
+        top[0, 0] = 1.0
+        return self.functions(state._replace(top=top), heard)
+
+    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+        """Give their counts relative to ours."""
+        return float(theirs["counts"].sum()) / max(float(own["counts"].sum()), TINY)
+
+    def refusal(self, message: Mapping[str, Array]) -> str | None:
+        """Check the bounds that hold in every run."""
+        for name, values in message.items():
+            if not np.isfinite(values).all():
+                return f"{name} must be finite"
+        counts, rounds = message["counts"][0], message["rounds"][0]
+        for name in ("counts", "loss", "variance", "rounds"):
+            if (message[name] < 0).any():
+                return f"{name} must not be negative, got {message[name].min():.3g}"
+        for n, limit in zip(counts, self.algorithm.most_counts, strict=True):
+            if n > limit * (1 + SLACK):
+                return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
+        regret, variance = message["regret"][0], message["variance"][0]
+        beyond = regret**2 > (1 + SLACK) * rounds * variance + TINY
+        if beyond.any():
+            return f"regret must be at most √(rounds · variance), got {regret[beyond][0]:.3g}"
+        residual, clip = message["residual"][0], least_squares.CLIP
+        if abs(residual) > clip:
+            return f"residual must be at most {clip:g} in size, got {residual:.3g}"
+        n = counts[least_squares.memories(len(regret))]
+        if (np.abs(message["sums"][0]) > MOST * np.maximum(n, 0)[:, None] + TINY).any():
+            return f"sums must be at most {MOST:g} times the counts"
+        return None
+
+    def trust(self, state: object) -> dict[str, float]:
+        """Give the shares of the network's fits, the own ones, and last label and newest lag."""
+        assert isinstance(state, least_squares.State)
+        n_fits, (m, ms, b, last) = state.sums.shape[1], state.top[0]
+        own = b * state.by_own[0]
+        return {
+            "network": float(m + ms + own[:n_fits].sum()),
+            "own": float(own[n_fits : 2 * n_fits].sum()),
+            "last value": float(last + own[2 * n_fits :].sum()),
+        }
+
+
+#: by the class of the algorithm's state
+FAMILIES: dict[type, type[Family]] = {
+    least_squares.State: LeastSquares,
+    **dict.fromkeys((admm.SingleState, admm.State, admm.MessagePassingState), Admm),
+}
+
+
+def family_of(algorithm: Algorithm) -> Family:
+    """Find the family of an algorithm by the class of its law's state."""
+    kind = None if algorithm.law is None else algorithm.law.state
+    return FAMILIES.get(kind, Family)(algorithm)  # type: ignore[arg-type]
