@@ -392,13 +392,12 @@ def test_predicting_changes_nothing(model_of):
     said = []
     for t in range(10):
         for probe in x[:, 0]:
-            asked.predict(probe)
-            assert asked.deviation(probe) >= 0
+            assert asked.look(probe)[1] >= 0
         told = asked.predict(x[t, 0])
         said += feed(asked, x[t : t + 1], y[t : t + 1])[0]
         assert told == said[-1]
     assert said == feed(quiet, x, y)[0]
-    assert Protocol("a", model_of(), (), incarnation=1).deviation(x[0, 0]) is None
+    assert Protocol("a", model_of(), (), incarnation=1).look(x[0, 0])[1] is None
 
 
 @pytest.mark.parametrize("number", [0, 1, 3, -1])
