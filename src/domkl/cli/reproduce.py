@@ -109,7 +109,7 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
     n_trials = usual if args.trials is None else args.trials
     if n_trials < 1:
         raise ParameterError(f"trials must be >= 1, got {n_trials}")
-    if part.halves and n_trials % 2:
+    if not part.is_study and n_trials % 2:
         raise ParameterError(
             "trials must be an even number, because half of them use each of the two bandwidths of"
             f" Figure 1, got {n_trials}"

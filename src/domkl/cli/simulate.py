@@ -261,9 +261,9 @@ def _units_note(facts: dict[str, Any]) -> None:
 
 def _over_all(bar: Bar, total: int) -> "Progress":
     """Show the rounds of all algorithms on one bar."""
-    finished: dict[str, int] = {}
+    finished: dict[str, float] = {}
 
-    def update(name: str, done: int, of_this: int | None) -> None:
+    def update(name: str, done: float, of_this: float | None) -> None:
         finished[name] = done
         bar.update(name, sum(finished.values()), total)
 

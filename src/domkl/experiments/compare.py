@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ class Setting:
     bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
     seed: int = 1
     dtype: Real = "float64"
-    threads: int | None = None
+    threads: int | None = field(default=None, compare=False)  # changes no result
 
     @property
     def kind(self) -> str:
@@ -137,7 +137,8 @@ def score(predictions: Floats, y: Floats, divisor: float) -> Scores:
         )
 
 
-Progress = Callable[[str, int, int | None], None]
+#: called with a label, how much is done, and the total if it is known
+Progress = Callable[[str, float, float | None], None]
 
 
 def is_diverged(mse: Floats) -> NDArray[np.bool_]:

@@ -1,7 +1,9 @@
-"""Draw figures from their JSON form, as `reproduce.document.Figure` has it."""
+"""Figures: what they show, and how they are drawn, from the dataclasses or from their JSON form."""
 
 import io
 import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -21,40 +23,105 @@ OWN = {
 TEXT = 10.5
 PANEL_SIZE = (4.1, 3.1)  # inches
 FEW = 8  # a line of at most this many points gets markers and a tick at each point
+DIGITS = 5  # significant digits of numbers in JSON
+
+
+@dataclass
+class Line:
+    """A curve with its band."""
+
+    name: str
+    x: list[float]
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+@dataclass
+class Panel:
+    """A plot: a pair of axes with lines."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: list[Line]
+    x_log: bool = True
+    y_log: bool = True
+
+
+@dataclass
+class Map:
+    """A panel with places, the edges between them, and a value at each."""
+
+    title: str
+    value_label: str
+    names: list[str]
+    x: list[float]  # kilometres east
+    y: list[float]  # and north
+    values: list[float]
+    edges: list[list[int]]
+    lines: list[Line] = field(default_factory=list)  # none; other panels have some
+
+
+@dataclass
+class Figure:
+    """Panels side by side."""
+
+    id: str
+    caption: str
+    panels: Sequence[Panel | Map]
+    n_columns: int = 3
+    panel_size: tuple[float, float] | None = None  # inches
+
+
+def plain(value: Any) -> Any:
+    """Turn numbers and arrays into what JSON can hold."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
 
 
 def draw(
-    figure: dict[str, Any],
+    figure: Figure | dict[str, Any],
     kind: str,
     *,
     title: str = "",
     panel_size: tuple[float, float] | None = None,
     legend: Literal["outside lower center", "outside right center"] = "outside lower center",
 ) -> bytes:
-    """Draw a figure as "svg" or "png"."""
+    """Draw a figure, or its JSON form, as "svg" or "png"."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    shown: dict[str, Any] = plain(asdict(figure)) if isinstance(figure, Figure) else figure
     style: Any = {
         "font.size": TEXT,
         "axes.titlesize": TEXT + 1.5,
-        "svg.hashsalt": figure["id"],  # so that the same picture gives the same file
+        "svg.hashsalt": shown["id"],  # so that the same picture gives the same file
         "svg.fonttype": "path",
     }
-    panel_size = panel_size or figure.get("panel_size") or PANEL_SIZE
+    panel_size = panel_size or shown.get("panel_size") or PANEL_SIZE
     with plt.rc_context(style):
-        n_panels, n_columns = len(figure["panels"]), figure["n_columns"]
+        n_panels, n_columns = len(shown["panels"]), shown["n_columns"]
         n_rows = math.ceil(n_panels / n_columns)
         size = (panel_size[0] * n_columns, panel_size[1] * n_rows + 0.5)
         picture, grid = plt.subplots(
             n_rows, n_columns, figsize=size, layout="constrained", squeeze=False
         )
-        styles = _styles(figure)
-        for axis, panel in zip(grid.flat, figure["panels"], strict=False):
+        styles = _styles(shown)
+        for axis, panel in zip(grid.flat, shown["panels"], strict=False):
             if "edges" in panel:
-                _map(axis, panel, _most(figure), is_last=panel is figure["panels"][-1])
+                _map(axis, panel, _most(shown), is_last=panel is shown["panels"][-1])
             else:
                 _panel(axis, panel, styles)
         for axis in list(grid.flat)[n_panels:]:

@@ -4,15 +4,13 @@ import csv
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from domkl.experiments.compare import Outcome, Setting
-from domkl.experiments.figures import draw
-from domkl.experiments.reproduce.document import Figure, Line, Panel, plain
+from domkl.experiments.figures import Figure, Line, Panel, draw
 from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
 from domkl.text import text_table
@@ -170,7 +168,7 @@ def write_figure(path: Path, parts: Sequence[Part], title: str) -> None:
         panels.append(Panel(ahead, "round t", "MSE(t)", _lines(part.outcomes, "mse")))
     if len(parts) == 1 and any(map(_has_cv, parts[0].outcomes)):
         panels.append(Panel("", "round t", "CV(t)", _lines(parts[0].outcomes, "cv")))
-    figure = plain(asdict(Figure("simulate", "", panels, n_columns=min(len(panels), 3))))
+    figure = Figure("simulate", "", panels, n_columns=min(len(panels), 3))
     drawn = draw(figure, "png", title=title, panel_size=(5.5, 4.2), legend="outside right center")
     path.write_bytes(drawn)
 

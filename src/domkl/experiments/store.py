@@ -13,6 +13,7 @@ import sys
 import tempfile
 import zipfile
 import zlib
+from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -66,9 +67,9 @@ def _description(algorithm: Algorithm) -> str:
 
 
 def _users_files(value: Any) -> list[Path]:
-    """The files outside domkl that define the classes of an algorithm and of its parameters."""
+    """The files outside domkl that define a function, or an algorithm and its parameters."""
     found: set[Path] = set()
-    for kind in type(value).__mro__:
+    for kind in (value,) if inspect.isfunction(value) else type(value).__mro__:
         module = kind.__module__
         if module.partition(".")[0] not in {*sys.stdlib_module_names, "domkl", *LIBRARIES}:
             try:
@@ -86,8 +87,24 @@ def _users_files(value: Any) -> list[Path]:
 
 def key_of(parts: dict[str, Any]) -> str:
     """The key of results that depend on these parts and on our code."""
-    text = json.dumps({"code": code_digest(), **parts}, sort_keys=True, default=repr)
+    text = json.dumps({"code": code_digest(), **parts}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def described(value: Any) -> Any:
+    """What a value is, for `key_of`: arrays and algorithms by their digests.
+
+    Of a dataclass, the fields that are compared: the others change no result.
+    """
+    if isinstance(value, np.ndarray):
+        return digest_of(value)
+    if isinstance(value, Algorithm):
+        return algorithm_digest(value)
+    if inspect.isfunction(value):
+        return f"{value.__qualname__} {source_digest(*_users_files(value))}"
+    if is_dataclass(value):
+        return {f.name: described(getattr(value, f.name)) for f in fields(value) if f.compare}
+    return value
 
 
 def digest_of(*arrays: np.ndarray[Any, Any]) -> str:

@@ -8,9 +8,12 @@ import pytest
 
 from domkl import DOMKL
 from domkl.cli.main import main
+from domkl.experiments import reproduce as reproduction
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce import assumption, theorems
+from domkl.experiments.reproduce import PARTS, theorems
+from domkl.experiments.reproduce.run import modules_of
 from domkl.experiments.reproduce.session import QUICK_ROWS, Session
+from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import Store
 
 
@@ -47,9 +50,7 @@ def test_figure_1_on_what_is_there_and_a_second_time_from_the_store(here, capsys
         "figure-1-cv.png", "figure-1-cv.svg", "figure-1-mse.png", "figure-1-mse.svg",
     ]  # fmt: skip
 
-    from domkl.experiments.reproduce.tasks.curves import Curves
-
-    monkeypatch.setattr(Curves, "compute", lambda *_: pytest.fail("computed again"))
+    monkeypatch.setattr(Task, "compute", lambda *_: pytest.fail("computed again"))
     assert main(["reproduce", "figure-1", "--trials", "2", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["sections"] == document["sections"]
@@ -64,15 +65,15 @@ def test_a_quick_session_runs_the_first_samples_of_a_stream(here):
     scaled = quick.stream("traffic", scale="minmax")  # as a preparation is made from all of it
     assert len(scaled.y) == len(X)
     task = quick.curves(scaled, "domkl", DOMKL())
-    assert np.array_equal(task.stream.y, scaled.y[:QUICK_ROWS])
-    assert full.curves("traffic", "domkl", DOMKL()).stream is full.stream("traffic")
+    assert np.array_equal(task.arguments["stream"].y, scaled.y[:QUICK_ROWS])
+    whole = full.curves("traffic", "domkl", DOMKL()).arguments["stream"]
+    assert whole is full.stream("traffic")
 
 
 @pytest.mark.slow
 def test_the_theorems_on_short_streams(here, monkeypatch, capsys):
-    monkeypatch.setattr(assumption, "HORIZONS", (60, 120))
+    monkeypatch.setattr(theorems, "HORIZONS", (60, 120))
     monkeypatch.setattr(theorems, "PANELS", ())
-    monkeypatch.setattr(assumption, "PANELS", ())
     assert main(["reproduce", "theorems", "--trials", "2"]) == 0
     assert main(["reproduce", "theorems", "--trials", "2", "--strict"]) == 1
     document = json.loads(Path("domkl-out/reproduce-001/results.json").read_text())
@@ -107,12 +108,14 @@ def test_wrong_options(here, capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
-def test_only_runs_of_the_paper_need_an_even_number_of_trials(here, capsys):
-    assert main(["reproduce", "stations", "--trials", "0"]) == 2
-    assert capsys.readouterr().err == "domkl: error: trials must be >= 1, got 0\n"
-    Path("taken").write_text("")
-    assert main(["reproduce", "stations", "--trials", "1", "--out", "taken"]) == 2
-    assert "out must be a folder" in capsys.readouterr().err  # the trials were accepted
+def test_an_installed_package_says_that_case_studies_need_a_clone(here, capsys, monkeypatch):
+    monkeypatch.setattr(reproduction, "CLONE", here)
+    assert main(["reproduce", "stations", "--quick"]) == 2
+    assert capsys.readouterr().err == (
+        "domkl: error: part stations needs a clone of the repository, which has the folder"
+        " studies/; the installed package has not\n"
+    )
+    assert not Path("domkl-out").exists()
 
 
 def test_a_folder_that_cannot_be_made(here, capsys):
@@ -140,32 +143,8 @@ def test_an_unknown_part(here, capsys):
     assert stop.value.code == 2
 
 
-def test_every_part_has_its_sections():
-    from domkl.experiments.reproduce import PARTS
-    from domkl.experiments.reproduce.run import SECTIONS
-
-    assert PARTS["all"].sections + PARTS["stations"].sections == tuple(SECTIONS)
-    assert all(set(part.sections) <= set(SECTIONS) for part in PARTS.values())
-
-
-@pytest.mark.slow
-def test_the_case_study_on_what_ships(here, capsys, monkeypatch):
-    """The car parks need no fetched data; what the other sets would show is marked."""
-    from domkl.experiments.reproduce import parking
-
-    monkeypatch.setattr(parking, "QUICK_ROWS", "600")
-    assert main(["reproduce", "stations", "--quick"]) == 0
-    out, err = capsys.readouterr()
-    assert "beijing-air is missing" in err
-    assert "7 cannot be checked. A quick run" in out
-    folder = Path("domkl-out/reproduce-001")
-    document = json.loads((folder / "results.json").read_text())
-    assert (document["part"], document["trials"]) == ("stations", 2)
-    assert [data["name"] for data in document["data"]] == ["parking"]
-    table = document["sections"][-1]["tables"][0]
-    rows = {row[0]: row[1:] for row in table["rows"]}
-    assert rows["domkrls"][0] < rows["last-value"][0]
-    assert (folder / "figures/day-ahead.png").exists()
-    page = (folder / "report.html").read_text()
-    assert "What a network gains for real nodes" in page
-    assert "not in the paper" not in page
+@pytest.mark.parametrize("part", [name for name in PARTS if not PARTS[name].is_study])
+def test_every_part_has_its_sections(part):
+    for module in modules_of(part).values():
+        assert callable(module.runs)
+        assert callable(module.section)

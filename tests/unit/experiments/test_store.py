@@ -13,33 +13,29 @@ from domkl.errors import ParameterError
 from domkl.experiments import store as store_module
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import (
     Store,
     algorithm_digest,
     code_digest,
+    described,
     digest_of,
     key_of,
     package_digest,
 )
 
+DONE = []
 
-class Counting(Task):
-    """Counts how often it was done."""
 
-    label, cost = "counting", 1.0
+def count(report, value):
+    """Keep a list of what was done."""
+    DONE.append(value)
+    report(0.5)
+    return {"value": np.array(value)}
 
-    def __init__(self, value, is_python=False):
-        self.value, self.is_python, self.times = value, is_python, 0
 
-    @property
-    def parts(self):
-        return {"value": self.value}
-
-    def compute(self, report):
-        self.times += 1
-        report(0.5)
-        return {"value": np.array(self.value)}
+def counting(value):
+    return Task(count, {"value": value}, "counting", 1.0)
 
 
 @pytest.fixture
@@ -215,6 +211,20 @@ def test_the_users_files_are_part_of_the_digest(monkeypatch, tmp_path):
     assert len({first, changed, renamed, rebased, inside, before}) == 6
 
 
+def test_the_file_of_a_function_is_part_of_its_description(monkeypatch, tmp_path):
+    """A case study's task is not of domkl's own code."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = []
+    for tail in ("", "# changed\n"):
+        sys.modules.pop("digest_task", None)
+        (tmp_path / "digest_task.py").write_text("def task(report):\n    return {}\n" + tail)
+        importlib.invalidate_caches()
+        found.append(described(importlib.import_module("digest_task").task))
+    assert found[0] != found[1]
+    assert described(key_of) == described(key_of)
+
+
 def test_parameters_are_part_of_the_digest():
     ours = algorithm_digest(domkl.DOMKL())
     assert algorithm_digest(domkl.DOMKL(rho=2.0)) == ours
@@ -230,19 +240,19 @@ def test_an_algorithm_without_a_file_is_refused():
 
 
 def test_work_is_done_once(session, tmp_path):
-    task, twin = Counting(1), Counting(1)
-    session.do([task, twin], silent)
-    assert task.times + twin.times == 1
-    again, other = Counting(1), Counting(2)
+    DONE.clear()
+    session.do([counting(1), counting(1)], silent)
+    assert DONE == [1]
+    again, other = counting(1), counting(2)
     later = Session(session.setting, Store(tmp_path / "units"))
     later.do([again, other], silent)
-    assert (again.times, other.times) == (0, 1)
+    assert DONE == [1, 2]
     assert float(later[again]["value"]) == 1
     assert float(later[again]["seconds"]) >= 0
 
 
 def test_an_interrupted_run_keeps_what_it_finished(session):
-    tasks = [Counting(n) for n in range(3)]
+    tasks = [counting(n) for n in range(3)]
 
     def stop(label, done, total):
         if done == 1.5:
@@ -255,6 +265,6 @@ def test_an_interrupted_run_keeps_what_it_finished(session):
 
 def test_progress_ends_at_the_total(session):
     seen = []
-    session.do([Counting(n) for n in range(3)], lambda *values: seen.append(values))
+    session.do([counting(n) for n in range(3)], lambda *values: seen.append(values))
     assert seen[-1][1:] == (3.0, 3.0)
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)

@@ -1,24 +1,27 @@
 """The data structure of a report: sections of claims, tables and figures.
 
 Everything here can be turned into JSON. Pages and figures are made from this JSON alone, so that
-they can be made again from a file, and contain no number that is not in it.
+they can be made again from a file, and contain no number that is not in it. The titles, texts and
+claims of the paper's sections are in texts.toml.
 """
 
-import math
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
 
+from domkl.experiments.figures import Figure, Line, plain
 from domkl.experiments.store import Results
 from domkl.typing import Floats
 
 Verdict = Literal["holds", "does not hold", "cannot be checked here"]
-Cell = str | float | int | None
+Value = str | float | int | None
 
 OURS = "not in the paper"  # the place of a claim that we have added
-DIGITS = 5  # significant digits of numbers in JSON
 N_POINTS = 70  # number of points of a drawn curve
 
 
@@ -34,61 +37,13 @@ class Claim:
 
 
 @dataclass
-class Table:
+class ReportTable:
     """A table with its caption and notes."""
 
     caption: str
     columns: list[str]
-    rows: list[list[Cell]]
+    rows: list[list[Value]]
     notes: list[str] = field(default_factory=list)
-
-
-@dataclass
-class Line:
-    """A curve with its band."""
-
-    name: str
-    x: list[float]
-    mean: list[float | None]
-    low: list[float | None]
-    high: list[float | None]
-
-
-@dataclass
-class Panel:
-    """A plot: a pair of axes with lines."""
-
-    title: str
-    x_label: str
-    y_label: str
-    lines: list[Line]
-    x_log: bool = True
-    y_log: bool = True
-
-
-@dataclass
-class Map:
-    """A panel with places, the edges between them, and a value at each."""
-
-    title: str
-    value_label: str
-    names: list[str]
-    x: list[float]  # kilometres east
-    y: list[float]  # and north
-    values: list[float]
-    edges: list[list[int]]
-    lines: list[Line] = field(default_factory=list)  # none; other panels have some
-
-
-@dataclass
-class Figure:
-    """Panels side by side."""
-
-    id: str
-    caption: str
-    panels: Sequence[Panel | Map]
-    n_columns: int = 3
-    panel_size: tuple[float, float] | None = None  # inches
 
 
 @dataclass
@@ -99,8 +54,29 @@ class Section:
     title: str
     text: list[str] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, name: str, **values: Any) -> "Section":
+        """A section with its title and text from texts.toml."""
+        texts = _texts()["sections"][name]
+        return cls(name, texts["title"], [each.format(**values) for each in texts["text"]])
+
+    def judge(
+        self, claim_id: str, is_true: bool | None, names: Sequence[str] = (), **values: Any
+    ) -> None:
+        """Add a claim of texts.toml with its verdict; None if the results do not decide it.
+
+        Where the claim is about data sets, ``names`` are those that are there.
+        """
+        texts = _texts()["claims"][claim_id]
+        values["limit"] = texts.get("limit")
+        made = Claim(claim_id, texts["claim"].format(**values), texts["where"], "")
+        if is_true is not None:
+            made = judged(made, is_true, names, texts.get("sets", ()))
+        made.evidence = made.evidence or texts["evidence"].format(**values)
+        self.claims.append(made)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, rounded; numbers that are not finite become null."""
@@ -108,19 +84,15 @@ class Section:
         return rounded
 
 
-def plain(value: Any) -> Any:
-    """Turn numbers and arrays into what JSON can hold."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(item) for item in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
-    return value
+@cache
+def _texts() -> dict[str, Any]:
+    path = files("domkl.experiments.reproduce") / "texts.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def limit(claim_id: str) -> float:
+    """The limit that a claim of texts.toml states where the paper says "near" or "little"."""
+    return float(_texts()["claims"][claim_id]["limit"])
 
 
 def verdict(is_true: bool) -> Verdict:
@@ -150,14 +122,13 @@ def line(name: str, curve: Floats) -> Line:
     """A curve (3, T) of means and bands over rounds, thinned to `N_POINTS` points."""
     n_rounds = curve.shape[1]
     rounds = np.unique(np.geomspace(1, n_rounds, N_POINTS).round().astype(int))
-    mean, low, high = (list(values[rounds - 1]) for values in curve)
-    return Line(name, [float(t) for t in rounds], mean, low, high)
+    return points(name, rounds.tolist(), curve[:, rounds - 1].T)
 
 
-def points(name: str, x: Sequence[float], found: Sequence[Floats]) -> Line:
+def points(name: str, x: Sequence[float], found: Iterable[Floats]) -> Line:
     """One point per (mean, low, high)."""
-    mean, low, high = ([float(values[i]) for values in found] for i in range(3))
-    return Line(name, [float(value) for value in x], list(mean), list(low), list(high))
+    mean, low, high = np.stack(list(found), axis=1).tolist()
+    return Line(name, [float(value) for value in x], mean, low, high)
 
 
 def last(results: Results, curve: str = "mse", *, paper_start: bool = False) -> Floats:
@@ -171,6 +142,11 @@ def last(results: Results, curve: str = "mse", *, paper_start: bool = False) -> 
 def mean_of(results: Results, curve: str = "mse", *, paper_start: bool = False) -> float:
     """Mean over trials of the final value."""
     return float(np.mean(last(results, curve, paper_start=paper_start)))
+
+
+def percent(results: Results, curve: str = "mse", *, paper_start: bool = False) -> float:
+    """Mean over trials of the final value, times 100."""
+    return 100 * mean_of(results, curve, paper_start=paper_start)
 
 
 def numbers(values: Iterable[float], between: str = " / ") -> str:

@@ -13,6 +13,9 @@ TABLE_1: dict[tuple[int, int], dict[str, tuple[float, float]]] = {
 #: (43), as printed: for features that are not divided by the root of M
 RHO, ETA_L, ETA_G, N_FREQUENCIES = 100, 10, 10, 50
 
+#: rho of Table I
+RHOS = (10, 100, 1000)
+
 #: what the printed rho and eta_l are divided by to suit eq. (5), whose features are
 UNSCALED = 50
 

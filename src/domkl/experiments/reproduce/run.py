@@ -1,6 +1,8 @@
 """Run a part of the reproduction: do its tasks, make the document, write its files."""
 
 import platform
+from collections.abc import Mapping
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -8,53 +10,35 @@ from typing import Any
 
 import domkl
 from domkl.errors import DataError
-from domkl.experiments.figures import draw
-from domkl.experiments.reproduce import (
-    PARTS,
-    beyond,
-    claims,
-    day_ahead,
-    figure_1,
-    figure_2,
-    homes,
-    newcomer,
-    parking,
-    stations,
-    table_1,
-    theorems,
-)
-from domkl.experiments.reproduce.document import plain
+from domkl.experiments.compare import Progress
+from domkl.experiments.figures import draw, plain
+from domkl.experiments.reproduce import PARTS, case_studies
 from domkl.experiments.reproduce.page import as_html, figures_of
-from domkl.experiments.reproduce.session import Progress, Session
-from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.session import Runs, Session
 from domkl.experiments.rivals import installed
 from domkl.experiments.store import LIBRARIES
 
-SECTIONS: dict[str, ModuleType] = {
-    "table-1": table_1,
-    "figure-1": figure_1,
-    "figure-2": figure_2,
-    "claims": claims,
-    "theorems": theorems,
-    "beyond": beyond,
-    "stations": stations,
-    "newcomer": newcomer,
-    "day-ahead": day_ahead,
-    "homes": homes,
-    "parking": parking,
-}
-#: data sets without which a part cannot be done; the other parts have data sets that ship
-NEEDED = {"table-1": table_1.SETS, "figure-2": (figure_2.DATA,)}
+
+def modules_of(part: str) -> dict[str, ModuleType]:
+    """The module of each section: ``runs(session)`` has its tasks, ``section(session)`` makes it.
+
+    The module may name data sets without any of which the part cannot be done, as ``NEEDED``.
+    """
+    package = case_studies() if PARTS[part].is_study else "domkl.experiments.reproduce"
+    names = PARTS[part].sections
+    return {name: import_module(f"{package}.{name.replace('-', '_')}") for name in names}
 
 
 def reproduce(session: Session, part: str, command: str, progress: Progress) -> dict[str, Any]:
     """Do a part of the reproduction and return its document, ready for JSON."""
-    _check_data(session, part)
-    tasks: dict[str, list[Task]] = {
-        name: SECTIONS[name].tasks(session) for name in PARTS[part].sections
-    }
-    session.do([task for group in tasks.values() for task in group], progress)
-    made = [SECTIONS[name].section(session) for name in tasks]
+    modules = modules_of(part)
+    if len(modules) == 1:
+        (needed,) = (getattr(module, "NEEDED", ()) for module in modules.values())
+        if needed and not session.available(needed):
+            raise DataError("; ".join(session.missing[name] for name in needed))
+    runs = {name: module.runs(session) for name, module in modules.items()}
+    session.do([task for group in runs.values() for task in group.values()], progress)
+    made = [module.section(session) for module in modules.values()]
     return {
         "domkl": domkl.__version__,
         "command": command,
@@ -64,9 +48,9 @@ def reproduce(session: Session, part: str, command: str, progress: Progress) -> 
         "is_quick": session.is_quick,
         "dtype": session.setting.dtype,
         "cores": session.n_cores,
-        "seconds": {name: plain(_seconds(session, group)) for name, group in tasks.items()},
+        "seconds": {name: plain(_seconds(session, group)) for name, group in runs.items()},
         "versions": _versions(),
-        "data": _data(session),
+        "data": [_facts(name, facts) for name, facts in session.used.items()],
         "missing": session.missing,
         "sections": [section.as_json() for section in made],
     }
@@ -84,18 +68,10 @@ def write(document: dict[str, Any], folder: Path) -> None:
     (folder / "report.html").write_text(as_html(document, drawn), encoding="utf-8")
 
 
-def _seconds(session: Session, tasks: list[Task]) -> float:
+def _seconds(session: Session, runs: Runs) -> float:
     """Time that a section's tasks took when they were done; shared tasks count for each section."""
-    return sum(
-        float(session[task]["seconds"]) for task in {task.key: task for task in tasks}.values()
-    )
-
-
-def _check_data(session: Session, part: str) -> None:
-    """Raise an error at once if none of the data sets that a part needs is there."""
-    needed = NEEDED.get(part, ())
-    if needed and not session.available(needed):
-        raise DataError("; ".join(session.missing[name] for name in needed))
+    tasks = {task.key: task for task in runs.values()}
+    return sum(float(session[task]["seconds"]) for task in tasks.values())
 
 
 def _versions() -> dict[str, str]:
@@ -105,8 +81,6 @@ def _versions() -> dict[str, str]:
     return {name: each for name, each in found.items() if each is not None}
 
 
-def _data(session: Session) -> list[dict[str, Any]]:
+def _facts(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     keys = ("rows", "rows_of_paper", "note", "sha256")
-    return [
-        {"name": name, **{key: facts[key] for key in keys}} for name, facts in session.used.items()
-    ]
+    return {"name": name} | {key: facts[key] for key in keys}

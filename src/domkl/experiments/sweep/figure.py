@@ -1,12 +1,10 @@
 """A picture of a sweep: MSE over one of its axes, a line for each combination of the others."""
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from domkl.experiments.figures import draw
+from domkl.experiments.figures import Figure, Line, Panel, draw
 from domkl.experiments.report import finite
-from domkl.experiments.reproduce.document import Figure, Line, Panel, plain
 from domkl.experiments.sweep.table import Table
 
 #: labels that never make an axis of the picture
@@ -29,7 +27,7 @@ def write_figure(path: Path, table: Table) -> None:
         is_log = axis is not None and min(values) > 0 and max(values) >= 10 * min(values)
         title = str(name) if len(sets) > 1 else ""
         panels.append(Panel(title, axis or "row of the table", "MSE", lines, x_log=is_log))
-    figure = plain(asdict(Figure("sweep", "", panels, n_columns=min(len(panels), 3))))
+    figure = Figure("sweep", "", panels, n_columns=min(len(panels), 3))
     names = {line.name for panel in panels for line in panel.lines}
     width = max(5.5, 0.2 * max(map(len, names)) + 1)  # two names of the legend side by side
     drawn = draw(figure, "png", panel_size=(width, 4.2 + 0.2 * len(names)))

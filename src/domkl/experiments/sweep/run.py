@@ -8,10 +8,13 @@ from typing import Any
 
 from domkl import checks
 from domkl.errors import ParameterError
+from domkl.experiments.compare import Progress
 from domkl.experiments.store import Results, Store
-from domkl.experiments.sweep.backends import (
-    Outcomes,
-    Run,
+from domkl.experiments.sweep.plan import Plan, make_plan
+from domkl.experiments.sweep.spec import read_spec
+from domkl.experiments.sweep.table import Table, tabulate
+from domkl.experiments.sweep.unit import Cell, Unit, run_unit, warm_up
+from domkl.experiments.workers import (
     active_client,
     check_workers,
     connected,
@@ -19,14 +22,10 @@ from domkl.experiments.sweep.backends import (
     on_every_host,
     on_processes,
 )
-from domkl.experiments.sweep.plan import Plan, make_plan
-from domkl.experiments.sweep.spec import read_spec
-from domkl.experiments.sweep.table import Table, tabulate
-from domkl.experiments.sweep.unit import Cell, Unit, run_unit, warm_up
 from domkl.sim.threads import available_cores
 
-#: called with a label, the cost of what is done, and the total cost
-Progress = Callable[[str, float, float], None]
+Run = Callable[[Unit], Results]
+Outcomes = Iterator[tuple[Unit, Results]]
 
 
 def sweep(
@@ -161,5 +160,5 @@ def _watched(outcomes: Outcomes, todo: Sequence[Unit], progress: Progress | None
         report(f"{number} of {len(todo)} units", done, total)
 
 
-def _silent(label: str, done: float, total: float) -> None:
+def _silent(label: str, done: float, total: float | None) -> None:
     """Show nothing."""

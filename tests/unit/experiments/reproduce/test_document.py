@@ -7,21 +7,18 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from domkl.experiments.figures import draw
-from domkl.experiments.reproduce.assumption import growth
+from domkl.experiments.figures import Figure, Panel, draw, plain
 from domkl.experiments.reproduce.document import (
     Claim,
-    Figure,
-    Panel,
+    ReportTable,
     Section,
-    Table,
     joined,
     judged,
     line,
-    plain,
     points,
 )
 from domkl.experiments.reproduce.page import as_html, as_markdown, failed, number, tally
+from domkl.experiments.reproduce.theorems import growth
 
 CLAIM = Claim("id", "It <works> & is | fine.", "Section 1", "Seen: 1 < 2.")
 
@@ -35,7 +32,9 @@ def document():
         Panel("one", "t", "MSE", [line("domkl", curve), line("comkl", np.zeros((3, 200)))]),
         Panel("two", "K", "CV", [few, points("made", [5, 10], [np.array([1e30] * 3)] * 2)]),
     ]
-    table = Table("A <table>", ["name", "value"], [["a|b", 0.012345], ["c", None]], ["A note."])
+    table = ReportTable(
+        "A <table>", ["name", "value"], [["a|b", 0.012345], ["c", None]], ["A note."]
+    )
     section = Section("part", "Part: one", ["Text & more."], [judged(CLAIM, True, ["x"], ["x"])])
     section.tables, section.figures = [table], [Figure("fig", "A figure.", panels, n_columns=2)]
     data = {"name": "x", "rows": 3, "rows_of_paper": 4, "note": "all", "sha256": "ab" * 32}

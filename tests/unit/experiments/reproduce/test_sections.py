@@ -5,26 +5,23 @@ import pytest
 
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce import (
-    assumption,
     beyond,
     claims,
     conductivity,
     figure_1,
     figure_2,
+    paper,
     table_1,
     theorems,
 )
 from domkl.experiments.reproduce.page import as_html, figures_of
 from domkl.experiments.reproduce.session import SETS, Session
-from domkl.experiments.reproduce.tasks.base import Stream
-from domkl.experiments.reproduce.tasks.curves import Curves
-from domkl.experiments.reproduce.tasks.privacy import Eavesdropper
-from domkl.experiments.reproduce.tasks.regrets import Regrets, WeightGaps
+from domkl.experiments.reproduce.tasks import Stream
 from domkl.experiments.store import Store
 
 
 class MadeUp(Session):
-    """A session whose results are what ``rule`` says: task → (MSE, CV), or all results."""
+    """A session whose results are what ``rule`` says: key of a run → (MSE, CV), or all results."""
 
     def __init__(self, folder, rule, names=SETS):
         super().__init__(Setting(n_trials=4), Store(folder))
@@ -37,12 +34,12 @@ class MadeUp(Session):
 
     def stream(self, name, **options):
         n = 21_263 if options.get("scale") == "none" else 2000
-        made = Stream(name, np.zeros((n, 2)), np.arange(float(n)), name in ("traffic",), {})
-        return self.made((name, *sorted(options.items())), lambda: made)
+        made = Stream(name, np.zeros((n, 2)), np.arange(float(n)), name in ("traffic",))
+        return self.once((name, *sorted(options.items())), lambda: made)
 
-    def __getitem__(self, task):
-        found = self.rule(task)
-        return found if isinstance(found, dict) else outcome(*found)
+    def results(self, runs):
+        found = {key: self.rule(key) for key in runs}
+        return {k: v if isinstance(v, dict) else outcome(*v) for k, v in found.items()}
 
 
 def outcome(mse, cv=0.0, n_rounds=200):
@@ -64,34 +61,31 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot be checked here"
 # ---- Table I
 
 
-def weather(task, mse_factor=1.0, middle=1.0):
+def weather(key, mse_factor=1.0, middle=1.0):
     """The printed numbers, with the paper's start taken off."""
-    if task.name == "preparation":
+    if key in table_1.VARIANTS or table_1.INSTEAD in key:
+        return 0.005, 0.001
+    if key[0] in conductivity.CHOICES:
         return 1.0, 1.0
-    if not task.name.startswith("eta_g"):
-        return 0.005, 0.001
-    _, eta_g, _, rho = task.name.split()
-    eta_g, rho = int(eta_g), int(rho)
-    if eta_g == table_1.INSTEAD:
-        return 0.005, 0.001
-    theirs = table_1.paper.TABLE_1[eta_g, rho]["weather"]
+    _, eta_g, rho = key
+    theirs = paper.TABLE_1[eta_g, rho]["weather"]
     scale = {10: 1.0, 100: middle, 1000: 1.0}[rho]
     return mse_factor * scale * theirs[0] / 100, 0.01 / rho
 
 
 def test_weather_is_judged_by_eta_g_10_and_15_percent(tmp_path):
-    near = table_1.section(MadeUp(tmp_path, lambda task: weather(task, 1.14)))
+    near = table_1.section(MadeUp(tmp_path, lambda key: weather(key, 1.14)))
     assert verdicts(near)["table-1-weather"] == HOLDS
     assert "1.14 / 1.14 / 1.14" in near.claims[0].evidence
-    far = table_1.section(MadeUp(tmp_path, lambda task: weather(task, 1.16)))
+    far = table_1.section(MadeUp(tmp_path, lambda key: weather(key, 1.16)))
     assert verdicts(far)["table-1-weather"] == FAILS
 
 
 def test_rho_trades_from_end_to_end(tmp_path):
-    made = table_1.section(MadeUp(tmp_path, lambda task: weather(task, middle=5.0)))
+    made = table_1.section(MadeUp(tmp_path, lambda key: weather(key, middle=5.0)))
     assert verdicts(made)["rho"] == HOLDS
     assert "Not monotone in between: conductivity at eta_g = 10" in made.claims[1].evidence
-    flat = MadeUp(tmp_path, lambda task: (0.01, 0.01))
+    flat = MadeUp(tmp_path, lambda key: (0.01, 0.01))
     assert verdicts(table_1.section(flat))["rho"] == FAILS
 
 
@@ -100,21 +94,26 @@ def test_without_conductivity_rho_stays_open(tmp_path):
     assert verdicts(made) == {"table-1-weather": HOLDS, "rho": OPEN}
 
 
+def test_one_set_is_enough_to_refute_what_is_said_of_rho(tmp_path):
+    flat = MadeUp(tmp_path, lambda key: (0.01, 0.01), names=("weather",))
+    assert verdicts(table_1.section(flat))["rho"] == FAILS
+
+
 def test_the_nearest_preparation_is_named(tmp_path):
-    def rule(task):
-        if task.name != "preparation":
-            return weather(task)
-        rho = task.algorithm.rho * 50
-        theirs = table_1.paper.TABLE_1[10, round(rho)]["conductivity"][0] / 100
-        is_it = task.partition == "blocks" and task.stream is last_rows
-        return (theirs if is_it else 3 * theirs), 0.01
+    nearest = ("last", "each column by itself", "blocks")
+
+    def rule(key):
+        if key[0] not in conductivity.CHOICES:
+            return weather(key)
+        choice, rho = key
+        theirs = paper.TABLE_1[10, rho]["conductivity"][0] / 100
+        return (theirs if choice == nearest else 3 * theirs), 0.01
 
     session = MadeUp(tmp_path, rule)
-    last_rows = conductivity._stream(session, "last", "each column by itself")
     made = table_1.section(session)
     assert "last rows, features scaled each column by itself, blocks" in made.text[-1]
     table = made.tables[-1]
-    assert table.rows[1][:3] == ["last", "each column by itself", "blocks"]
+    assert table.rows[1][:3] == list(nearest)
     assert len(table.rows) == 25
 
 
@@ -125,11 +124,8 @@ BASE = {"comkl": (1.0, 0.0), "domkl": (1.1, 0.1), "dokl": (2.0, 0.2), "rff-dokl"
 
 
 def test_claims_hold_where_they_hold_at_every_step(tmp_path):
-    def rule(task):
-        name = task.name.split()[0]
-        if name == "rff-dokl" and task.stream.name == "wave":
-            return 1.9, 0.3
-        return BASE[name]
+    def rule(key):
+        return (1.9, 0.3) if key[:2] == ("wave", "rff-dokl") else BASE[key[1]]
 
     assert verdicts(figure_1.section(MadeUp(tmp_path, rule))) == {
         "figure-1-best": HOLDS,
@@ -141,10 +137,9 @@ def test_claims_hold_where_they_hold_at_every_step(tmp_path):
 
 
 def test_claims_fail_where_one_set_breaks_them_at_every_step(tmp_path):
-    def rule(task):
-        name = task.name.split()[0]
+    def rule(key):
         broken = {"comkl": (0.8, 0.0), "rff-dokl": (1.0, 0.05), "rff-domkl": (0.7, 0.1)}
-        return broken.get(name, BASE[name]) if task.stream.name == "traffic" else BASE[name]
+        return broken.get(key[1], BASE[key[1]]) if key[0] == "traffic" else BASE[key[1]]
 
     found = verdicts(figure_1.section(MadeUp(tmp_path, rule)))
     assert found["figure-1-best"] == FAILS
@@ -155,10 +150,8 @@ def test_claims_fail_where_one_set_breaks_them_at_every_step(tmp_path):
 
 
 def test_what_depends_on_the_step_is_left_open(tmp_path):
-    def rule(task):
-        if task.name == "rff-dokl step 0.05":
-            return 2.1, 0.01
-        return BASE[task.name.split()[0]]
+    def rule(key):
+        return (2.1, 0.01) if key[1:] == ("rff-dokl", 0.05) else BASE[key[1]]
 
     made = figure_1.section(MadeUp(tmp_path, rule))
     found = verdicts(made)
@@ -171,12 +164,10 @@ def test_what_depends_on_the_step_is_left_open(tmp_path):
 
 
 def sizes(mse, cv_half, cv_fixed):
-    def rule(task):
-        is_fixed = "5/K" in task.name
-        k = task.setting.n_learners
-        return mse(k), 0.0 if task.name.startswith("comkl") else (
-            cv_fixed if is_fixed else cv_half
-        )(k)
+    def rule(key):
+        name, k = key
+        cv = {"comkl": lambda k: 0.0, figure_2.HALF: cv_half, figure_2.FIXED: cv_fixed}[name]
+        return mse(k), cv(k)
 
     return rule
 
@@ -191,25 +182,25 @@ def test_network_size(tmp_path):
 
 
 def test_the_fixed_degree_has_probability_5_over_k(tmp_path):
-    session = MadeUp(tmp_path, lambda task: (1.0, 1.0))
-    found = {s.name: [figure_2.task(session, s, k).setting.connection for k in (5, 10, 100)]
-             for s in figure_2.SERIES}  # fmt: skip
-    assert found["domkl, probability 5/K"] == [1.0, 0.5, 0.05]
-    assert found["domkl, probability 0.5"] == [0.5, 0.5, 0.5]
+    runs = figure_2.runs(MadeUp(tmp_path, lambda key: (1.0, 1.0)))
+    found = {
+        name: [runs[name, k].arguments["setting"].connection for k in (5, 10, 100)]
+        for name in (figure_2.FIXED, figure_2.HALF)
+    }
+    assert found == {figure_2.FIXED: [1.0, 0.5, 0.05], figure_2.HALF: [0.5, 0.5, 0.5]}
 
 
 # ---- claims of the text
 
 
-def text_rule(task, changed):
-    if isinstance(task, Eavesdropper):
+def text_rule(key, changed):
+    if key == "privacy":
         return {"x_error": np.array([changed.get("x_error", 1e-9)]), "y_error": np.zeros(1)}
-    key = (task.stream.name, task.name)
-    return changed.get(key, changed.get(task.name, (1.0, 0.1)))
+    return changed.get(key, changed.get(key[1], (1.0, 0.1)))
 
 
 def test_claims_of_the_text_hold(tmp_path):
-    session = MadeUp(tmp_path, lambda task: text_rule(task, {"x_error": 1.0}))
+    session = MadeUp(tmp_path, lambda key: text_rule(key, {"x_error": 1.0}))
     found = verdicts(claims.section(session))
     assert set(found.values()) == {HOLDS}
     assert set(found) == {"best-kernel", "eta-l", "partitions", "messages", "privacy"}
@@ -218,24 +209,24 @@ def test_claims_of_the_text_hold(tmp_path):
 @pytest.mark.parametrize(
     ("broken", "changed"),
     [
-        ("best-kernel", {("wave", "dokl 1"): (0.9, 0.1)}),
+        ("best-kernel", {("wave", ("dokl", 1.0)): (0.9, 0.1)}),
         ("best-kernel", {("wave", "domkl"): (1.0, 0.2)}),
-        ("eta-l", {("traffic", "eta_l 100"): (1.2, 0.1)}),
-        ("eta-l", {("traffic", "eta_l 1"): (1.0, 0.2)}),
+        ("eta-l", {("traffic", ("eta_l", 100)): (1.2, 0.1)}),
+        ("eta-l", {("traffic", ("eta_l", 1)): (1.0, 0.2)}),
         ("partitions", {("twitter", "shuffled"): (1.2, 0.1)}),
         ("messages", {("temperature", "message-passing"): (1.02, 0.1)}),
         ("privacy", {"x_error": 1e-9}),
     ],
 )
 def test_each_claim_of_the_text_can_fail(tmp_path, broken, changed):
-    session = MadeUp(tmp_path, lambda task: text_rule(task, {"x_error": 1.0, **changed}))
+    session = MadeUp(tmp_path, lambda key: text_rule(key, {"x_error": 1.0, **changed}))
     found = verdicts(claims.section(session))
     assert [claim for claim, verdict in found.items() if verdict == FAILS] == [broken]
 
 
 def test_message_passing_is_compared_in_the_right_direction(tmp_path):
     better = {"message-passing": (0.9, 0.2), "x_error": 1.0}
-    made = claims.section(MadeUp(tmp_path, lambda task: text_rule(task, better)))
+    made = claims.section(MadeUp(tmp_path, lambda key: text_rule(key, better)))
     (evidence,) = [claim.evidence for claim in made.claims if claim.id == "messages"]
     assert "better in MSE on conductivity" in evidence
     assert "worse in CV on conductivity" in evidence
@@ -245,18 +236,17 @@ def test_message_passing_is_compared_in_the_right_direction(tmp_path):
 # ---- theorems
 
 
-def regret_rule(task, *, accuracy=0.5, discrepancy=0.5, long_gap=0.5):
-    n_rounds, n_learners = task.y.shape
-    if isinstance(task, WeightGaps):
-        power = long_gap if n_rounds > 60 and task.name == "traffic" else 0.5
+def regret_rule(key, *, accuracy=0.5, discrepancy=0.5, long_gap=0.5):
+    group, n_rounds = key
+    if group in (theorems.LONG, theorems.STAR) or group[1] == "gaps":
+        power = long_gap if group == theorems.LONG else 0.5
         return {"squares": np.array([n_rounds**power]), "largest": np.array([0.1])}
-    assert isinstance(task, Regrets)
-    loss = np.ones((1, n_learners, 1 if task.kind == "dokl" else 2))
-    power = accuracy if task.name == "two neighbors" else 0.5
-    if task.name == "two neighbors" and accuracy == 1.0 and task.kind != "dokl":
+    is_one, is_two = group == theorems.ONE_KERNEL, group == "two neighbors"
+    loss = np.ones((1, 2, 1 if is_one else 2))
+    if is_two and accuracy == 1.0:
         loss = np.array([[[0.0, 900.0], [900.0, 0.0]]])  # they disagree
-    each = np.full((1, n_learners), float(n_rounds) ** power)
-    apart = np.full((1, n_learners), float(n_rounds) ** discrepancy)
+    each = np.full((1, 2), float(n_rounds) ** (accuracy if is_one or is_two else 0.5))
+    apart = np.full((1, 2), float(n_rounds) ** discrepancy)
     return {
         "accuracy": each, "network_accuracy": each.sum(1), "loss": loss,
         "discrepancy": apart, "network_discrepancy": apart.sum(1),
@@ -270,19 +260,18 @@ def test_theorems_that_hold(tmp_path):
 
 
 def test_theorems_that_fail(tmp_path):
-    linear = MadeUp(tmp_path, lambda task: regret_rule(task, accuracy=1.0))
+    linear = MadeUp(tmp_path, lambda key: regret_rule(key, accuracy=1.0))
     found = verdicts(theorems.section(linear))
     assert (found["theorem-1a"], found["theorem-2a"], found["lemma-3"]) == (FAILS, FAILS, FAILS)
     assert (found["theorem-1b"], found["theorem-2b"], found["a4"]) == (HOLDS, HOLDS, HOLDS)
-    apart = MadeUp(tmp_path, lambda task: regret_rule(task, discrepancy=1.0))
+    apart = MadeUp(tmp_path, lambda key: regret_rule(key, discrepancy=1.0))
     found = verdicts(theorems.section(apart))
     assert (found["theorem-1b"], found["theorem-2b"], found["theorem-2a"]) == (FAILS, FAILS, HOLDS)
 
 
 def test_a4_is_judged_by_the_long_series(tmp_path):
-    session = MadeUp(tmp_path, lambda task: regret_rule(task, long_gap=1.0))
+    session = MadeUp(tmp_path, lambda key: regret_rule(key, long_gap=1.0))
     assert verdicts(theorems.section(session))["a4"] == FAILS
-    assert assumption.LONG in assumption._gaps(session)
 
 
 # ---- all of it
@@ -291,10 +280,10 @@ def test_a4_is_judged_by_the_long_series(tmp_path):
 def test_issue_21_the_report_on_the_shipped_data_alone(tmp_path):
     """Every section and the page are made from the two series that ship."""
 
-    def rule(task):
-        if isinstance(task, (Regrets, WeightGaps)):
-            return regret_rule(task)
-        return text_rule(task, {})
+    def rule(key):
+        if isinstance(key, tuple) and isinstance(key[1], int):
+            return regret_rule(key)
+        return text_rule(key, {})
 
     session = MadeUp(tmp_path / "units", rule, names=("traffic", "temperature"))
     parts = (table_1, figure_1, figure_2, claims, theorems, beyond)
@@ -331,11 +320,7 @@ def test_issue_21_the_report_on_the_shipped_data_alone(tmp_path):
 def test_simpler_methods(tmp_path, monkeypatch, broken, changed):
     monkeypatch.setattr(beyond, "rivals", dict)
 
-    def rule(task):
-        name = task.name if isinstance(task, Curves) else "pooled"
-        return changed.get((task.stream.name, name), (1.0, 0.1))
-
-    made = beyond.section(MadeUp(tmp_path, rule))
+    made = beyond.section(MadeUp(tmp_path, lambda key: changed.get(key, (1.0, 0.1))))
     found = verdicts(made)
     assert [claim for claim, verdict in found.items() if verdict == FAILS] == broken
     assert "domkl[lightgbm]" in made.text[-2]

@@ -9,12 +9,10 @@ import domkl
 from domkl.data.synthetic import star, two_neighbors
 from domkl.experiments.compare import Setting
 from domkl.experiments.reproduce.document import last
+from domkl.experiments.reproduce.privacy import eavesdrop
+from domkl.experiments.reproduce.regrets import Rounds, growing, regrets, weight_gaps
 from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.tasks.base import Stream
-from domkl.experiments.reproduce.tasks.curves import Curves
-from domkl.experiments.reproduce.tasks.privacy import Eavesdropper
-from domkl.experiments.reproduce.tasks.regrets import Regrets, WeightGaps, growing
-from domkl.experiments.reproduce.tasks.rivals import RivalCurve
+from domkl.experiments.reproduce.tasks import Stream, Task, curves, curves_task, rival_task
 from domkl.experiments.rivals import installed
 from domkl.experiments.store import Store
 
@@ -29,11 +27,11 @@ def silent(share):
 def stream():
     rng = np.random.default_rng(0)
     X = rng.random((101, 3))
-    return Stream("made", X, np.sin(3 * X[:, 0]) + X[:, 1], False, {})
+    return Stream("made", X, np.sin(3 * X[:, 0]) + X[:, 1])
 
 
 def test_curves_are_those_of_simulate(stream):
-    kept = Curves(stream, "domkl", domkl.DOMKL(), SETTING).compute(silent)
+    kept = curves(silent, stream, domkl.DOMKL(), SETTING)
     X, y = domkl.deal(stream.X, stream.y, 4)
     graphs = [domkl.Graph.random(4, 0.9, seed=domkl.rng.child(2, "graph", b)) for b in range(3)]
     bank = domkl.gaussian_bank()
@@ -50,28 +48,42 @@ def test_curves_are_those_of_simulate(stream):
 
 
 def test_what_changes_the_outcome_changes_the_name(stream):
-    base = Curves(stream, "a", domkl.DOMKL(), SETTING)
-    same = Curves(stream, "another label", domkl.DOMKL(), SETTING)
+    base = curves_task(stream, "a", domkl.DOMKL(), SETTING)
+    same = curves_task(stream, "another label", domkl.DOMKL(), SETTING)
     assert base.key == same.key
     others = [
-        Curves(stream, "a", domkl.DOMKL(rho=3.0), SETTING),
-        Curves(stream, "a", domkl.DOMKL(), SETTING, network="tree"),
-        Curves(stream, "a", domkl.DOMKL(), SETTING, partition="blocks"),
-        Curves(stream, "a", domkl.DOMKL(), replace(SETTING, seed=3)),
-        Curves(Stream("made", stream.X + 1, stream.y, False, {}), "a", domkl.DOMKL(), SETTING),
+        curves_task(stream, "a", domkl.DOMKL(rho=3.0), SETTING),
+        curves_task(stream, "a", domkl.DOMKL(), SETTING, network="tree"),
+        curves_task(stream, "a", domkl.DOMKL(), SETTING, partition="blocks"),
+        curves_task(stream, "a", domkl.DOMKL(), replace(SETTING, seed=3)),
+        curves_task(Stream("made", stream.X + 1, stream.y), "a", domkl.DOMKL(), SETTING),
     ]
     assert len({base.key, *(task.key for task in others)}) == 6
 
 
+def test_the_function_and_its_samples_are_part_of_the_name(stream):
+    X, y = domkl.deal(stream.X, stream.y, 4)
+    rounds = Rounds(X, y, "path", (0.1, 1.0), 2, 1)
+    tasks = [rounds.task(regrets, "a"), rounds.task(weight_gaps, "a")]
+    tasks.append(replace(rounds, y=y + 1).task(regrets, "a"))
+    assert len({task.key for task in tasks}) == 3
+    assert rounds.task(regrets, "another label").key == tasks[0].key
+
+
+def test_an_argument_that_has_no_digest_is_refused():
+    """Its repr might be that of other values as well."""
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        _ = Task(regrets, {"graph": domkl.Graph.path(3)}, "a", 1.0).key
+
+
 def test_the_number_of_threads_is_not_part_of_the_name(stream):
     threaded = Setting(**{**vars(SETTING), "threads": 1})
-    base = Curves(stream, "a", domkl.DOMKL(), SETTING)
-    assert Curves(stream, "a", domkl.DOMKL(), threaded).key == base.key
+    base = curves_task(stream, "a", domkl.DOMKL(), SETTING)
+    assert curves_task(stream, "a", domkl.DOMKL(), threaded).key == base.key
 
 
 def test_the_pooled_fit_is_one_ridge_regression_of_all_earlier_rounds(stream):
-    task = Curves(stream, "pooled", domkl.PooledLinearRLS(), replace(SETTING, n_trials=1))
-    kept = task.compute(silent)
+    kept = curves(silent, stream, domkl.PooledLinearRLS(), replace(SETTING, n_trials=1))
     rows = np.column_stack([stream.X, np.ones(101)])
     errors = []
     for n in range(100):
@@ -84,24 +96,23 @@ def test_the_pooled_fit_is_one_ridge_regression_of_all_earlier_rounds(stream):
 
 def test_a_neighbor_of_a_leaf_recovers_its_samples(stream):
     X, y = domkl.deal(stream.X, stream.y, 4)
-    kept = Eavesdropper(X, y, seed=1).compute(silent)
+    kept = eavesdrop(silent, X, y, seed=1)
     assert kept["x_error"].max() < 1e-7
     assert 0 < kept["y_error"].max() < 1e-9
 
 
 def test_weights_on_a_complete_graph_are_equal(stream):
     X, y = domkl.deal(stream.X, stream.y, 4)
-    gaps = WeightGaps("made", X, y, "complete", (0.1, 1.0), 2, 1).compute(silent)
+    gaps = weight_gaps(silent, Rounds(X, y, "complete", (0.1, 1.0), 2, 1))
     assert gaps["squares"].max() < 1e-25
-    apart = WeightGaps("made", X, y, "path", (0.1, 1.0), 2, 1).compute(silent)
+    apart = weight_gaps(silent, Rounds(X, y, "path", (0.1, 1.0), 2, 1))
     assert apart["squares"].min() > 1e-9
     assert (apart["largest"] ** 2 <= apart["squares"] + 1e-15).all()
 
 
 def test_regrets_are_those_of_the_library():
     X, y = two_neighbors(60, np.random.default_rng(1))
-    task = Regrets("two", X, y, "complete", (1e-3, 1e3), 1, 5)
-    kept = task.compute(silent)
+    kept = regrets(silent, Rounds(X, y, "complete", (1e-3, 1e3), 1, 5))
     features = domkl.RandomFeatures.draw(
         domkl.gaussian_bank([1e-3, 1e3]), 1, 50, seed=domkl.rng.child(5, "features", 0)
     )
@@ -119,8 +130,8 @@ def test_on_the_star_weights_from_neighbors_hurt_the_network_and_messages_do_not
     for kind in ("domkl", "domkl, message passing"):
         for n_rounds in (250, 1000):
             X, y = star(n_rounds, np.random.default_rng(0))
-            task = Regrets("star", X, y, "star", (1e-3, 1e3), 1, 0, kind)
-            rates[kind, n_rounds] = float(task.compute(silent)["network_accuracy"][0]) / n_rounds
+            found = regrets(silent, Rounds(X, y, "star", (1e-3, 1e3), 1, 0, kind))
+            rates[kind, n_rounds] = float(found["network_accuracy"][0]) / n_rounds
     assert rates["domkl", 1000] > 1.5 * rates["domkl", 250]
     passed = "domkl, message passing"
     assert rates[passed, 1000] < 0.6 * rates[passed, 250]
@@ -131,7 +142,7 @@ def test_on_the_star_weights_from_neighbors_hurt_the_network_and_messages_do_not
 def test_rivers_models_see_the_learners_streams(stream, is_pooled):
     from river import linear_model, preprocessing
 
-    kept = RivalCurve(stream, "river linear", 4, is_pooled).compute(silent)
+    kept = rival_task(stream, "river linear", 4, is_pooled).compute()
     X, y = domkl.deal(stream.X, stream.y, 4)
     models = [
         preprocessing.StandardScaler() | linear_model.LinearRegression()
@@ -151,7 +162,7 @@ def test_rivers_models_see_the_learners_streams(stream, is_pooled):
 @pytest.mark.skipif(installed("river") is None, reason="needs the extra river")
 def test_work_under_the_interpreters_lock_goes_to_processes(stream, tmp_path):
     session = Session(Setting(n_trials=1, threads=2), Store(tmp_path))
-    tasks = [RivalCurve(stream, "river linear", 4, is_pooled) for is_pooled in (False, True)]
+    tasks = [rival_task(stream, "river linear", 4, is_pooled) for is_pooled in (False, True)]
     session.do(tasks, lambda *_: None)
     for task in tasks:
-        np.testing.assert_array_equal(session[task]["mse"], task.compute(silent)["mse"])
+        np.testing.assert_array_equal(session[task]["mse"], task.compute()["mse"])

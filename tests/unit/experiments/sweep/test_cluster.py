@@ -10,8 +10,8 @@ import pytest
 distributed = pytest.importorskip("distributed")
 
 from domkl.errors import DataError, ParameterError, WorkerError  # noqa: E402
+from domkl.experiments import workers as backends  # noqa: E402
 from domkl.experiments.store import Store  # noqa: E402
-from domkl.experiments.sweep import backends  # noqa: E402
 from domkl.experiments.sweep import plan as planning  # noqa: E402
 from domkl.experiments.sweep.plan import make_plan  # noqa: E402
 from domkl.experiments.sweep.run import complete, finished, sweep  # noqa: E402

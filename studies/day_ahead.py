@@ -5,25 +5,23 @@ from statistics import NormalDist
 import numpy as np
 
 from domkl.data.forecast import Prepared
+from domkl.experiments.figures import Figure, Line, Panel
 from domkl.experiments.reproduce.document import (
     OURS,
-    Cell,
     Claim,
-    Figure,
-    Line,
-    Panel,
+    ReportTable,
     Section,
-    Table,
+    Value,
     points,
     unchecked,
     verdict,
 )
-from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.stations import AIR, DAY, air
-from domkl.experiments.reproduce.tasks.base import Task
-from domkl.experiments.reproduce.tasks.nodes import NodeErrors
+from domkl.experiments.reproduce.session import Runs, Session
+from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import Results
 from domkl.typing import Floats
+from studies.nodes import node_errors
+from studies.stations import AIR, DAY, air
 
 #: shares of labels that a band should hold
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -53,16 +51,15 @@ def covered(found: Results, level: float = 0.95) -> Floats:
     return np.where(np.isnan(gaps) | np.isnan(deviation), np.nan, is_inside)
 
 
-def with_bands(session: Session, data: Prepared) -> NodeErrors:
+def with_bands(session: Session, data: Prepared) -> Task:
     """The task of one horizon."""
-    return session.node_errors(data, "domkrls", at_most=1, has_deviation=True)
+    return node_errors(session, data, "domkrls", at_most=1, has_deviation=True)
 
 
-def tasks(session: Session) -> list[Task]:
-    """One for each horizon."""
-    if not session.available([AIR]):
-        return []
-    return [with_bands(session, data) for data in air(session).values()]
+def runs(session: Session) -> Runs:
+    """By horizon."""
+    data = air(session) if session.available([AIR]) else {}
+    return {h: with_bands(session, each) for h, each in data.items()}
 
 
 def section(session: Session) -> Section:
@@ -114,8 +111,8 @@ def _figure(found: dict[int, Results]) -> Figure:
     return Figure("bands", caption, panels, n_columns=2, panel_size=(5.2, 3.6))
 
 
-def _table(session: Session, found: dict[int, Results]) -> Table:
-    rows: list[list[Cell]] = []
+def _table(session: Session, found: dict[int, Results]) -> ReportTable:
+    rows: list[list[Value]] = []
     for h, each in found.items():
         shares = [100 * float(np.nanmean(covered(each, level))) for level in LEVELS]
         stations = 100 * np.nanmean(covered(each), axis=(0, 1))
@@ -125,7 +122,7 @@ def _table(session: Session, found: dict[int, Results]) -> Table:
         rows.append([f"{h} h", *shares, *ends, width])
     columns = ["ahead", *(f"{100 * level:g} %" for level in LEVELS)]
     columns += ["95 %: least station", "95 %: most", "median width of 95 %, µg/m³"]
-    return Table("Share of labels within bands, %", columns, rows)
+    return ReportTable("Share of labels within bands, %", columns, rows)
 
 
 def _claim(found: dict[int, Results]) -> Claim:

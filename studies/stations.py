@@ -4,26 +4,35 @@ This module and the four that follow it on the page (`newcomer`, `day_ahead`, `h
 are the case study of real nodes: `domkl reproduce stations`.
 """
 
+from typing import Any
+
 import numpy as np
 
 from domkl.data.forecast import Prepared
+from domkl.experiments.compare import draw_graphs
+from domkl.experiments.figures import Figure, Map
 from domkl.experiments.reproduce.document import (
     OURS,
-    Cell,
     Claim,
-    Figure,
-    Map,
+    ReportTable,
     Section,
-    Table,
+    Value,
     joined,
     unchecked,
     verdict,
 )
-from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.tasks.base import Task
-from domkl.experiments.reproduce.tasks.nodes import NodeRival, mean_square, rmse
+from domkl.experiments.reproduce.session import Runs, Session
+from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.rivals import REFIT_EVERY, rivals
 from domkl.typing import Floats
+from studies.nodes import (
+    forecasts,
+    mean_square,
+    node_errors,
+    node_rival,
+    node_setting,
+    rmse,
+)
 
 AIR = "beijing-air"
 #: hours of the set: 2015-09-01 to the end of February, autumn and winter; and the start of them
@@ -43,16 +52,16 @@ PERIODS = ((0, 1), (1, 7), (7, 30), (30, 200))
 def air(session: Session) -> dict[int, Prepared]:
     """The streams of the stations, by horizon."""
     rows = QUICK_ROWS if session.is_quick else ROWS
-    return session.forecasts(AIR, horizon=",".join(map(str, HORIZONS)), rows=rows)
+    return forecasts(session, AIR, horizon=",".join(map(str, HORIZONS)), rows=rows)
 
 
 def named_tasks(session: Session, data: Prepared, day: int = DAY) -> dict[str, Task]:
     """What is run at the nodes of a set besides the models of others, by name."""
     found: dict[str, Task] = {}
     for name in SIMPLE:
-        given = {"period": day} if name == "seasonal-naive" else {}
-        found[name] = session.node_errors(data, name, at_most=1, **given)
-    return found | {name: session.node_errors(data, name) for name in DRAWN}
+        given: dict[str, Any] = {"period": day} if name == "seasonal-naive" else {}
+        found[name] = node_errors(session, data, name, at_most=1, **given)
+    return found | {name: node_errors(session, data, name) for name in DRAWN}
 
 
 def all_tasks(session: Session, data: Prepared) -> dict[str, Task]:
@@ -60,15 +69,14 @@ def all_tasks(session: Session, data: Prepared) -> dict[str, Task]:
     found = named_tasks(session, data)
     for name, is_pooled in RIVALS[:1] if session.is_quick else RIVALS:
         if name in rivals():
-            found[f"{name}{' pooled' * is_pooled}"] = NodeRival(data, name, is_pooled)
+            found[f"{name}{' pooled' * is_pooled}"] = node_rival(data, name, is_pooled)
     return found
 
 
-def tasks(session: Session) -> list[Task]:
-    """All methods at all horizons."""
-    if not session.available([AIR]):
-        return []
-    return [task for data in air(session).values() for task in all_tasks(session, data).values()]
+def runs(session: Session) -> Runs:
+    """All methods at all horizons, by horizon and name."""
+    data = air(session) if session.available([AIR]) else {}
+    return {(h, k): t for h, each in data.items() for k, t in all_tasks(session, each).items()}
 
 
 def section(session: Session) -> Section:
@@ -132,27 +140,27 @@ def gains(session: Session, data: Prepared, part: slice = slice(None)) -> Floats
 
     NaN for a node without a label.
     """
-    network, alone = (session.node_errors(data, name) for name in ("domkrls", "domkrls-alone"))
+    network, alone = (node_errors(session, data, name) for name in ("domkrls", "domkrls-alone"))
     share = node_mse(session, network, part) / node_mse(session, alone, part)
     return 100 * (1 - np.sqrt(share))
 
 
 def error_table(
     session: Session, caption: str, by_column: dict[str, dict[str, Task]], notes: list[str]
-) -> Table:
+) -> ReportTable:
     """RMSE and MAE of all methods, a pair of columns for each entry."""
     columns = ["method", *(f"{name}: {what}" for name in by_column for what in ("RMSE", "MAE"))]
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for method in dict.fromkeys(name for found in by_column.values() for name in found):
-        cells: list[Cell] = [method]
+        cells: list[Value] = [method]
         for found in by_column.values():
             has = method in found
             cells += list(errors_of(session, found[method])) if has else ["–", "–"]
         rows.append(cells)
-    return Table(caption, columns, rows, notes)
+    return ReportTable(caption, columns, rows, notes)
 
 
-def _errors(session: Session, data: dict[int, Prepared]) -> Table:
+def _errors(session: Session, data: dict[int, Prepared]) -> ReportTable:
     by_horizon = {f"{h} h": all_tasks(session, each) for h, each in data.items()}
     n_trials = session.setting.n_trials
     gaps = session[by_horizon["1 h"]["last-value"]]["gaps"]
@@ -163,14 +171,14 @@ def _errors(session: Session, data: dict[int, Prepared]) -> Table:
     return error_table(session, "Errors in µg/m³", by_horizon, [note])
 
 
-def _periods(session: Session, data: dict[int, Prepared]) -> Table:
+def _periods(session: Session, data: dict[int, Prepared]) -> ReportTable:
     """The gain of the network as it gets older."""
-    rows: list[list[Cell]] = []
+    rows: list[list[Value]] = []
     for first, end in PERIODS:
         part = slice(first * DAY, end * DAY)
         if len(data[1].y) <= part.start:
             continue
-        row: list[Cell] = [f"days {first + 1} to {min(end, -(-len(data[1].y) // DAY))}"]
+        row: list[Value] = [f"days {first + 1} to {min(end, -(-len(data[1].y) // DAY))}"]
         for each in data.values():
             found = gains(session, each, part)
             row += [float(np.nanmedian(found)), int(np.sum(found > 0))]
@@ -179,20 +187,20 @@ def _periods(session: Session, data: dict[int, Prepared]) -> Table:
     for h in data:
         columns += [f"{h} h: median gain, %", f"{h} h: stations that gain"]
     note = "RMSE in the network below that alone, as a share of the latter; of twelve stations."
-    return Table("What neighbors are worth, by the age of the network", columns, rows, [note])
+    return ReportTable("What neighbors are worth, by the age of the network", columns, rows, [note])
 
 
 def _map(session: Session, data: dict[int, Prepared]) -> Figure:
     panels = []
     for h, each in data.items():
-        task = session.node_errors(each, "domkrls")
         assert each.places is not None
+        (graph, *_) = draw_graphs(node_setting(session, each), each.places)
         east, north = each.places.T
         panels.append(
             Map(
                 f"{h} h ahead", "gain in RMSE over alone, %", list(each.stations),
                 east.tolist(), north.tolist(), gains(session, each).tolist(),
-                task.graphs[0].edges.tolist(),
+                graph.edges.tolist(),
             )
         )  # fmt: skip
     caption = (

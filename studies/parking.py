@@ -5,21 +5,14 @@ from typing import Any
 import numpy as np
 
 from domkl.data.forecast import Prepared
-from domkl.experiments.reproduce.day_ahead import covered, half_width
-from domkl.experiments.reproduce.document import (
-    OURS,
-    Claim,
-    Figure,
-    Line,
-    Panel,
-    Section,
-    verdict,
-)
-from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.stations import error_table, errors_of, gains, named_tasks
-from domkl.experiments.reproduce.tasks.base import Task
-from domkl.experiments.reproduce.tasks.nodes import NodeErrors
+from domkl.experiments.figures import Figure, Line, Panel
+from domkl.experiments.reproduce.document import OURS, Claim, Section, verdict
+from domkl.experiments.reproduce.session import Runs, Session
+from domkl.experiments.reproduce.tasks import Task
 from domkl.typing import Floats
+from studies.day_ahead import covered, half_width
+from studies.nodes import forecasts, node_errors
+from studies.stations import error_table, errors_of, gains, named_tasks
 
 PARKING = "parking"
 DAY = 48  # ticks of half an hour
@@ -38,23 +31,25 @@ CLAIM = (
 def columns(session: Session) -> dict[str, Prepared]:
     """The streams by how far ahead."""
     rows = QUICK_ROWS if session.is_quick else None
-    near = session.forecasts(PARKING, rows=rows)
-    day = session.forecasts(PARKING, rows=rows, **DAY_AHEAD)
+    near = forecasts(session, PARKING, rows=rows)
+    day = forecasts(session, PARKING, rows=rows, **DAY_AHEAD)
     return {"30 min": near[1], "2 h": near[4], "a day": day[DAY]}
 
 
-def with_bands(session: Session) -> NodeErrors:
+def with_bands(session: Session) -> Task:
     """The day-ahead forecasts that are shown."""
     data = columns(session)["a day"]
     kept = {"has_deviation": True, "has_predictions": True}
-    return session.node_errors(data, "domkrls", at_most=1, **kept)
+    return node_errors(session, data, "domkrls", at_most=1, **kept)
 
 
-def tasks(session: Session) -> list[Task]:
-    """All methods of our own, and the forecasts of the picture."""
-    streams = columns(session).values()
-    found = [task for data in streams for task in named_tasks(session, data, DAY).values()]
-    return [*found, with_bands(session)]
+def runs(session: Session) -> Runs:
+    """All methods of our own by column and name, and the forecasts of the picture."""
+    found: Runs = {"bands": with_bands(session)}
+    for column, data in columns(session).items():
+        named = named_tasks(session, data, DAY)
+        found |= {(column, name): task for name, task in named.items()}
+    return found
 
 
 def section(session: Session) -> Section:
@@ -83,8 +78,7 @@ def section(session: Session) -> Section:
 
 def _figure(session: Session) -> Figure:
     """A week of the car park with the most readings, as forecast the day before."""
-    task = with_bands(session)
-    found = session[task]
+    found = session[with_bands(session)]
     gaps = found["gaps"][0]
     k = int(np.argmax(np.count_nonzero(~np.isnan(gaps), axis=0)))
     forecast, deviation = (found[key][0, -SHOWN:, k] for key in ("predictions", "deviation"))
@@ -99,7 +93,7 @@ def _figure(session: Session) -> Figure:
              high),
         Line("measured", days, _percent(measured), empty, empty),
     ]  # fmt: skip
-    title = f"car park {task.data.stations[k]}"
+    title = f"car park {columns(session)['a day'].stations[k]}"
     panel = Panel(title, "day", "places taken, %", lines, x_log=False, y_log=False)
     caption = (
         "The last days of the set at the car park with the most readings: what was forecast a day"

@@ -1,4 +1,4 @@
-"""Run units in processes on this machine, through joblib, or on a Dask cluster.
+"""Run units of work in processes on this machine, through joblib, or on a Dask cluster.
 
 Results are yielded in the order of completion. When a worker dies, only the unit that it was
 running is lost, and that unit is run again: on a cluster by Dask itself, on this machine by giving
@@ -11,24 +11,24 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import Any
+from typing import Any, TypeVar
 
 import joblib
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from domkl.errors import DataError, ParameterError, WorkerError
 from domkl.experiments.store import Results
-from domkl.experiments.sweep.unit import Unit
 
-Run = Callable[[Unit], Results]
-Outcomes = Iterator[tuple[Unit, Results]]
+Unit = TypeVar("Unit")
 
 ADDRESS = r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^/\s]+:\d+"
 CONNECT_SECONDS = 5.0
 WORKER_SECONDS = 10.0
 
 
-def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
+def on_processes(
+    run: Callable[[Unit], Results], units: Sequence[Unit], n_workers: int
+) -> Iterator[tuple[Unit, Results]]:
     """Run units in this many processes; with one, in the calling process."""
     left = dict(enumerate(units))
     for is_last in (False, True):
@@ -46,7 +46,7 @@ def on_processes(run: Run, units: Sequence[Unit], n_workers: int) -> Outcomes:
             if is_last:
                 raise WorkerError(
                     "a process was killed twice, perhaps because memory ran out; what was finished"
-                    " is kept: run the sweep again, with fewer workers"
+                    " is kept: run the same command again, with fewer workers or threads"
                 ) from None
 
 
@@ -61,11 +61,13 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _numbered(run: Run, number: int, unit: Unit) -> tuple[int, Results]:
+def _numbered(run: Callable[[Unit], Results], number: int, unit: Unit) -> tuple[int, Results]:
     return number, run(unit)
 
 
-def on_cluster(run: Run, units: Sequence[Unit], client: Any) -> Outcomes:
+def on_cluster(
+    run: Callable[[Unit], Results], units: Sequence[Unit], client: Any
+) -> Iterator[tuple[Unit, Results]]:
     """Run units on a Dask cluster.
 
     Not through joblib's own Dask backend: that waits for ever for a unit whose workers all died,
@@ -121,7 +123,7 @@ def _lost() -> tuple[type[BaseException], ...]:
     return KilledWorker, Cancelled, CancelledError, CommClosedError
 
 
-def _remote(run: Run, unit: Unit) -> Results:
+def _remote(run: Callable[[Unit], Results], unit: Unit) -> Results:
     try:
         return run(unit)
     except DataError as error:

@@ -5,24 +5,22 @@ import numpy as np
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.data.forecast import Prepared
 from domkl.experiments.compare import suited_to
+from domkl.experiments.figures import Figure, Line, Panel
 from domkl.experiments.reproduce.document import (
     OURS,
-    Cell,
     Claim,
-    Figure,
-    Line,
-    Panel,
+    ReportTable,
     Section,
-    Table,
+    Value,
     unchecked,
     verdict,
 )
-from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.stations import AIR, DAY, air
-from domkl.experiments.reproduce.tasks.base import Task
-from domkl.experiments.reproduce.tasks.nodes import Newcomer, rmse
+from domkl.experiments.reproduce.session import Runs, Session
+from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import Results
 from domkl.typing import Floats
+from studies.nodes import newcomer_task, node_errors, rmse
+from studies.stations import AIR, DAY, air
 
 #: days since the first hour of the stream: the first of December, of January and of February
 WHEN = "on the first of December, of January or of February"
@@ -38,23 +36,22 @@ CLAIM = (
 )
 
 
-def newcomer(session: Session, data: Prepared) -> Newcomer:
+def newcomer(session: Session, data: Prepared) -> Task:
     """The task of one horizon."""
     joins, stay = (QUICK_JOINS, QUICK_STAY) if session.is_quick else (JOINS, STAY)
     first = data.facts["first_tick"]
-    setting = session.node_setting(data, at_most=1)
     rounds = tuple(day * DAY - first for day in joins)
-    learner = suited_to(data, DOMKRLS())
-    return Newcomer(data, "a newcomer", learner, setting, rounds, stay)
+    return newcomer_task(session, data, suited_to(data, DOMKRLS()), rounds, stay)
 
 
-def tasks(session: Session) -> list[Task]:
-    """Every station joins once at each time, and the last value."""
-    if not session.available([AIR]):
-        return []
-    streams = [air(session)[h] for h in HORIZONS]
-    last = [session.node_errors(data, "last-value", at_most=1) for data in streams]
-    return [*(newcomer(session, data) for data in streams), *last]
+def runs(session: Session) -> Runs:
+    """By horizon: every station joins once at each time; and the last value."""
+    found: Runs = {}
+    for h in HORIZONS if session.available([AIR]) else ():
+        data = air(session)[h]
+        found[h, "joined"] = newcomer(session, data)
+        found[h, "last"] = node_errors(session, data, "last-value", at_most=1)
+    return found
 
 
 def section(session: Session) -> Section:
@@ -82,8 +79,9 @@ def section(session: Session) -> Section:
 def _gaps(session: Session, data: Prepared) -> Results:
     """Gaps (J, K, n) since the join: joined, alone, and of the last value."""
     task = newcomer(session, data)
-    last = session[session.node_errors(data, "last-value", at_most=1)]["gaps"][0]
-    own = np.stack([last[join : join + task.n_rounds].T for join in task.joins])
+    last = session[node_errors(session, data, "last-value", at_most=1)]["gaps"][0]
+    joins, n_rounds = task.arguments["joins"], task.arguments["n_rounds"]
+    own = np.stack([last[join : join + n_rounds].T for join in joins])
     return {**session[task], "last": own}
 
 
@@ -115,8 +113,8 @@ def _figure(found: dict[int, Results]) -> Figure:
     return Figure("newcomer", caption, panels, n_columns=2, panel_size=(5.2, 3.6))
 
 
-def _table(found: dict[int, Results]) -> Table:
-    rows: list[list[Cell]] = []
+def _table(found: dict[int, Results]) -> ReportTable:
+    rows: list[list[Value]] = []
     for h, each in found.items():
         for span in SPANS:
             if span > each["joined"].shape[-1]:
@@ -129,7 +127,7 @@ def _table(found: dict[int, Results]) -> Table:
             rows.append([name, *totals, f"{wins} of {ours.shape[0] * ours.shape[1]}"])
     columns = ["", "in the network", "alone", "last value", "better in the network"]
     note = "The last column counts newcomers that err less in the network than alone."
-    return Table("RMSE of newcomers, µg/m³", columns, rows, [note])
+    return ReportTable("RMSE of newcomers, µg/m³", columns, rows, [note])
 
 
 def _claim(found: dict[int, Results]) -> Claim:

@@ -4,9 +4,9 @@ import numpy as np
 
 from domkl.data.forecast import Prepared
 from domkl.experiments.reproduce.document import OURS, Claim, Section, unchecked, verdict
-from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.stations import error_table, errors_of, gains, named_tasks
-from domkl.experiments.reproduce.tasks.base import Task
+from domkl.experiments.reproduce.session import Runs, Session
+from studies.nodes import forecasts
+from studies.stations import error_table, errors_of, gains, named_tasks
 
 HOMES = "citylearn-homes"
 TARGETS = {"load": "non_shiftable_load", "PV": "solar_generation"}
@@ -26,16 +26,14 @@ def columns(session: Session) -> dict[str, Prepared]:
     return {
         f"{word} {h} h": data
         for word, target in TARGETS.items()
-        for h, data in session.forecasts(HOMES, target=target, horizon=HORIZONS, rows=rows).items()
+        for h, data in forecasts(session, HOMES, target=target, horizon=HORIZONS, rows=rows).items()
     }
 
 
-def tasks(session: Session) -> list[Task]:
-    """All methods of our own for both targets and horizons."""
-    if not session.available([HOMES]):
-        return []
-    streams = columns(session).values()
-    return [task for data in streams for task in named_tasks(session, data).values()]
+def runs(session: Session) -> Runs:
+    """All methods of our own for both targets and horizons, by column and name."""
+    data = columns(session) if session.available([HOMES]) else {}
+    return {(c, k): t for c, each in data.items() for k, t in named_tasks(session, each).items()}
 
 
 def section(session: Session) -> Section:

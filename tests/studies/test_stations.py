@@ -1,26 +1,35 @@
 """The case study of real nodes: its tasks on small streams, its verdicts on made-up outcomes."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import domkl
+from domkl.cli.main import main
 from domkl.data.forecast import Prepared
 from domkl.experiments import figures
-from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce import (
-    day_ahead,
-    homes,
-    newcomer,
-    parking,
-    stations,
-)
-from domkl.experiments.reproduce.document import Figure, Map, Panel, Section
+from domkl.experiments.compare import Setting, draw_graphs
+from domkl.experiments.figures import Figure, Map, Panel
+from domkl.experiments.reproduce import case_studies
+from domkl.experiments.reproduce.document import Section
 from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.tasks.nodes import Newcomer, NodeErrors, NodeRival, rmse
 from domkl.experiments.rivals import installed
 from domkl.experiments.store import Store
+
+case_studies()  # so that they can be imported
+
+from studies import day_ahead, homes, newcomer, parking, stations  # noqa: E402
+from studies.nodes import (  # noqa: E402
+    Nodes,
+    network_gaps,
+    newcomer_gaps,
+    node_errors,
+    node_rival,
+    rmse,
+)
 
 SETTING = Setting(
     n_learners=3, connection=None, topology="nearest", n_trials=2, n_frequencies=5, seed=2
@@ -49,14 +58,19 @@ def silent(share):
     pass
 
 
+@pytest.fixture
+def session(tmp_path):
+    return Session(SETTING, Store(tmp_path / "units"))
+
+
 # ---- tasks
 
 
 @pytest.mark.parametrize("horizon", [1, 4])
 def test_gaps_are_those_of_simulate_with_labels_in_time(horizon):
     data = prepared(horizon)
-    task = NodeErrors(data, "domkrls", domkl.DOMKRLS(newest_lag=0), SETTING, has_deviation=True)
-    found = task.compute(silent)
+    learner = domkl.DOMKRLS(newest_lag=0)
+    found = network_gaps(silent, Nodes.of(data), learner, SETTING, True, False)
     graph = domkl.Graph.nearest(data.places, 2)
     maps = [
         domkl.RandomFeatures.draw(
@@ -72,17 +86,19 @@ def test_gaps_are_those_of_simulate_with_labels_in_time(horizon):
     assert np.isnan(found["gaps"][:, 5, 1]).all()
 
 
-def test_what_changes_the_outcome_changes_the_key():
-    data = prepared()
-    base = NodeErrors(data, "a", domkl.DOMKL(), SETTING)
-    assert base.key == NodeErrors(data, "b", domkl.DOMKL(), replace(SETTING, threads=1)).key
+def test_what_changes_the_outcome_changes_the_key(session, tmp_path):
+    data, store = prepared(), session.store
+    base = node_errors(session, data, "domkl")
+    threaded = Session(replace(SETTING, threads=1), store)
+    assert base.key == node_errors(threaded, data, "domkl").key
     others = [
-        NodeErrors(prepared(4), "a", domkl.DOMKL(), SETTING),
-        NodeErrors(data, "a", domkl.DOMKL(rho=3.0), SETTING),
-        NodeErrors(data, "a", domkl.DOMKL(), replace(SETTING, topology="ring")),
-        NodeErrors(data, "a", domkl.DOMKL(), SETTING, has_predictions=True),
+        node_errors(session, prepared(4), "domkl"),
+        node_errors(session, data, "domkl", rho=3.0),
+        node_errors(session, data._replace(graph="ring"), "domkl"),
+        node_errors(session, data, "domkl", has_predictions=True),
+        node_errors(Session(replace(SETTING, seed=3), store), data, "domkl"),
     ]
-    assert len({task.key for task in (base, *others)}) == 5
+    assert len({task.key for task in (base, *others)}) == 6
 
 
 @pytest.mark.skipif(installed("river") is None, reason="river is not installed")
@@ -92,47 +108,51 @@ def test_a_rival_does_not_know_a_label_before_its_time():
     changed = data._replace(y=data.y.copy())
     changed.y[10:] += 5.0
     one, two = (
-        NodeRival(each, "river linear", is_pooled=True).compute(silent)["gaps"][0] / 10 + each.y
+        node_rival(each, "river linear", is_pooled=True).compute()["gaps"][0] / 10 + each.y
         for each in (data, changed)
     )
     np.testing.assert_allclose(one[:14], two[:14], equal_nan=True)
     assert not np.allclose(one[14:], two[14:], equal_nan=True)
 
 
+LEARNER = domkl.DOMKRLS(newest_lag=0)
+
+
+def joined(nodes):
+    return newcomer_gaps(silent, nodes, LEARNER, SETTING, joins=(30, 45), n_rounds=20)
+
+
 @pytest.fixture(scope="module")
 def joining():
-    learner = domkl.DOMKRLS(newest_lag=0)
-    task = Newcomer(prepared(4), "a newcomer", learner, SETTING, joins=(30, 45), n_rounds=20)
-    return task, task.compute(silent)
+    nodes = Nodes.of(prepared(4))
+    return nodes, joined(nodes)
 
 
 def test_a_newcomer_meets_a_network_that_learned_without_it(joining):
-    task, found = joining
-    before = task.data.X.copy(), task.labels.copy()
+    nodes, found = joining
+    before = nodes.X.copy(), nodes.y.copy()
     before[0][:30, 2], before[1][:30, 2] = np.nan, np.nan
     features = domkl.RandomFeatures.draw(
         domkl.default_bank(), 2, 5, seed=domkl.rng.child(2, "features", 0)
     )
     without = domkl.Graph.from_edges(3, [(0, 1)])
     given = {"delay": 3, "cv": "off"}
-    first = domkl.simulate(
-        task.algorithm, before[0][:30], before[1][:30], without, features, **given
-    )
+    first = domkl.simulate(LEARNER, before[0][:30], before[1][:30], without, features, **given)
+    graph = draw_graphs(SETTING, nodes.places)[0]
     then = domkl.simulate(
-        task.algorithm, task.data.X[30:50], task.labels[30:50], task.graph, features,
-        state=first.state, **given,
-    )  # fmt: skip
-    expected = 10 * (then.predictions - task.labels[30:50])[:, 2]
+        LEARNER, nodes.X[30:50], nodes.y[30:50], graph, features, state=first.state, **given
+    )
+    expected = 10 * (then.predictions - nodes.y[30:50])[:, 2]
     np.testing.assert_array_equal(found["joined"][0, 2], expected)
 
 
 def test_what_a_newcomer_measured_before_does_not_matter(joining):
     """What node 2 saw before round 30 changes nothing for it, and much for the others."""
-    task, found = joining
-    data = task.data._replace(X=task.data.X.copy(), y=task.labels.copy())
-    data.X[:30, 2] += 1.0
-    data.y[:30, 2] -= 1.0
-    other = replace(task, data=data).compute(silent)
+    nodes, found = joining
+    changed = replace(nodes, X=nodes.X.copy(), y=nodes.y.copy())
+    changed.X[:30, 2] += 1.0
+    changed.y[:30, 2] -= 1.0
+    other = joined(changed)
     np.testing.assert_array_equal(other["joined"][0, 2], found["joined"][0, 2])
     assert not np.array_equal(other["joined"][0, 0], found["joined"][0, 0])
     np.testing.assert_array_equal(other["alone"], found["alone"])
@@ -153,11 +173,11 @@ class MadeUp(Session):
             self.missing[name] = "not there"
         return [name for name in names if name in self.names]
 
-    def forecasts(self, name, **options):
+    def once(self, key, make):
+        name, options = key[0], dict(key[1:])
         default = "1,4" if name == parking.PARKING else "1"
         horizons = map(int, str(options.get("horizon", default)).split(","))
-        key = (name, options.get("target"), options.get("horizon"))
-        return self.made(key, lambda: {h: prepared(h, n_rounds=4344) for h in horizons})
+        return super().once(key, lambda: {h: prepared(h, n_rounds=4344) for h in horizons})
 
     def __getitem__(self, task):
         return self.rule(task)
@@ -167,11 +187,11 @@ def constant(sizes):
     """Gaps of a constant size by name, (2, T, 3)."""
 
     def rule(task):
-        if isinstance(task, Newcomer):
-            shape = (len(task.joins), 3, task.n_rounds)
+        if task.function is newcomer_gaps:
+            shape = (len(task.arguments["joins"]), 3, task.arguments["n_rounds"])
             size = np.max(sizes["domkrls"])
             return {"joined": np.full(shape, size), "alone": np.full(shape, 3.0)}
-        size = np.asarray(sizes.get(task.name, 5.0))
+        size = np.asarray(sizes.get(task.label.rpartition(", ")[2], 5.0))
         gaps = np.broadcast_to(size, (2, 4344, 3)).copy()
         made = {"gaps": gaps, "predictions": gaps + 1}
         return made | {"deviation": np.full(gaps.shape, sizes.get("deviation", 1.0))}
@@ -214,7 +234,7 @@ def test_without_the_fetched_sets_only_the_car_parks_are_left(tmp_path):
     found = verdicts(*sections)
     assert (found.pop("parking"), found.pop("parking-day")) == (HOLDS, HOLDS)
     assert set(found.values()) == {OPEN}
-    assert [bool(each.tasks(session)) for each in ALL] == [False, False, False, False, True]
+    assert [bool(each.runs(session)) for each in ALL] == [False, False, False, False, True]
 
 
 def test_the_tables_have_what_the_outcomes_say(tmp_path):
@@ -279,3 +299,43 @@ def test_names_on_a_map_are_moved_apart():
 def test_errors_leave_missing_labels_out():
     assert rmse(np.array([[3.0, np.nan], [4.0, 0.0]]), 0).tolist() == [12.5**0.5, 0.0]
     assert np.isnan(rmse(np.array([[np.nan], [np.nan]]), 0))  # a node without any label
+
+
+# ---- the command
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder, and no data sets but the shipped ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DOMKL_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_case_studies_take_any_number_of_trials(here, capsys):
+    assert main(["reproduce", "stations", "--trials", "0"]) == 2
+    assert capsys.readouterr().err == "domkl: error: trials must be >= 1, got 0\n"
+    Path("taken").write_text("")
+    assert main(["reproduce", "stations", "--trials", "1", "--out", "taken"]) == 2
+    assert "out must be a folder" in capsys.readouterr().err  # the trials were accepted
+
+
+@pytest.mark.slow
+def test_the_command_in_a_clone_on_what_ships(here, capsys, monkeypatch):
+    """The car parks need no fetched data; what the other sets would show is marked."""
+    monkeypatch.setattr(parking, "QUICK_ROWS", "600")
+    assert main(["reproduce", "stations", "--quick"]) == 0
+    out, err = capsys.readouterr()
+    assert "beijing-air is missing" in err
+    assert "7 cannot be checked. A quick run" in out
+    folder = Path("domkl-out/reproduce-001")
+    document = json.loads((folder / "results.json").read_text())
+    assert (document["part"], document["trials"]) == ("stations", 2)
+    assert [data["name"] for data in document["data"]] == ["parking"]
+    table = document["sections"][-1]["tables"][0]
+    rows = {row[0]: row[1:] for row in table["rows"]}
+    assert rows["domkrls"][0] < rows["last-value"][0]
+    assert (folder / "figures/day-ahead.png").exists()
+    page = (folder / "report.html").read_text()
+    assert "What a network gains for real nodes" in page
+    assert "not in the paper" not in page

@@ -1,1 +1,0 @@
-"""Pieces of work, one kind a module. An outcome carries the digest of this folder."""
