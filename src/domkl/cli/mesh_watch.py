@@ -1,10 +1,11 @@
-"""`domkl mesh up`, `status` and `ui`: run the learners here, and show their state."""
+"""`domkl mesh up`, `status`, `ui` and `router`: processes that run until Ctrl-C."""
 
 import argparse
 import contextlib
 import json
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,10 +17,12 @@ from domkl.core.jit import noted_compilation
 from domkl.data.tables import read_columns
 from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.config.file import MeshConfig
-from domkl.mesh.config.folder import read_mesh
+from domkl.mesh.config.folder import MESH, ROUTER, read_mesh
 from domkl.mesh.node.node import warm_up
 from domkl.mesh.operate.launcher import Ended, Launcher, Options
 from domkl.mesh.operate.status import Row, as_table, ask_all, code_of, in_words, rows_of
+from domkl.mesh.transports import registry
+from domkl.mesh.transports.base import Address
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
@@ -62,6 +65,21 @@ def ui(args: argparse.Namespace) -> int:
             await served
 
     asyncio.run(run())
+    return 0
+
+
+def router(args: argparse.Namespace) -> int:
+    """Run the router of a mesh until Ctrl-C or SIGTERM."""
+    config = read_mesh(args.folder)
+    if config.router is None:
+        raise ParameterError(f"{args.folder / MESH} must name a router, got none")
+    listen = config.router if args.listen is None else Address.parse(args.listen)
+    run_router = registry.find(config.transport).run_router
+    is_over = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: is_over.set())
+    print(f"routing at {listen}; Ctrl-C to end", file=sys.stderr)
+    run_router(listen, args.folder / ROUTER, config.names, is_over)
     return 0
 
 

@@ -67,10 +67,10 @@ Say = Callable[[str], None]
 class Plan:
     """The size and the duration of a demonstration."""
 
-    learners: int = field(default=10, metadata={"help": "number of learners"})
-    rate: float = field(default=10.0, metadata={"help": "samples per second"})
-    seconds: float = field(default=50.0, metadata={"help": "duration"})
-    seed: int = field(default=1, metadata={"help": "seed of the features"})
+    learners: int = 10
+    rate: float = 10.0  # samples a second, of each learner
+    seconds: float = 50.0  # from the first round to the end
+    seed: int = 1  # of the features
 
     def __post_init__(self) -> None:
         checks.whole("learners", self.learners, 4)

@@ -226,12 +226,12 @@ def test_a_missing_extra_is_one_line(here, capsys, monkeypatch):
     real = builtins.__import__
 
     def without(name, *args, **kwargs):
-        if name == "domkl.cli.mesh_actions":
+        if name == "domkl.mesh.config.folder":
             raise ModuleNotFoundError("No module named 'cryptography'", name="cryptography.x509")
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    assert run("status", "m") == 2
+    assert run("apply", "m") == 2
     assert capsys.readouterr().err == (
         "domkl: error: cryptography is not installed; pip install 'domkl[mesh]'\n"
     )

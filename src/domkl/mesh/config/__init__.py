@@ -2,3 +2,5 @@
 
 #: the file that all learners of a mesh share
 MESH = "mesh.toml"
+#: how long certificates are valid, unless otherwise asked for
+DAYS = 365

@@ -24,6 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from domkl import storage
 from domkl.errors import DataError, ParameterError
+from domkl.mesh.config import DAYS
 from domkl.mesh.transports.base import check_name
 
 CA, CA_KEY, NODE, NODE_KEY = "ca.pem", "ca.key", "node.pem", "node.key"
@@ -68,7 +69,7 @@ def issue(
     name: str,
     out_folder: Path,
     *,
-    days: int = 365,
+    days: int = DAYS,
     hosts: Iterable[str] = (),
     now: datetime | None = None,
 ) -> None:
@@ -82,7 +83,7 @@ def issue(
         The node's name.
     out_folder : Path
         The node's folder; each file in it is replaced atomically.
-    days : int, default=365
+    days : int
         How long the certificate is valid.
     hosts : iterable of str, optional
         Addresses and host names at which the node is dialed.

@@ -1,36 +1,39 @@
 """Read and write the mesh file; whatever is wrong in it is reported in one clear line."""
 
 import difflib
+import json
 import math
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from domkl import storage
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.registry import find
+from domkl.algorithms.registry import find, name_of
 from domkl.core.losses import Loss, find_loss
 from domkl.errors import DataError, ParameterError
-from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.keys import (
+    ALGORITHM,
+    ROUTED,
+    TIMING,
+    ForecastKeys,
+    PlainKeys,
+    keys_of,
+    path_of,
+)
 from domkl.mesh.config.settings import BOTH, Member, MeshConfig, checked
-from domkl.mesh.config.text import as_text
-from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
-__all__ = ["Member", "MeshConfig", "config_of", "read_config", "write_config"]
+__all__ = ["Member", "MeshConfig", "as_text", "config_of", "read_config", "write_config"]
 
 _KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
           list: "a list", dict: "a table"}  # fmt: skip
-_TOP = ("name", "mode", "transport", "router", "checkpoint_every", "queue", "guard", "outside",
-        "lags", "inputs", "target", "model", "learners", "edges", "timing", "forecast")  # fmt: skip
-#: keys of the file that are fields of MeshConfig under the same name
-_PLAIN = {"name": str, "mode": str, "transport": str, "checkpoint_every": int, "queue": int,
-          "outside": str, "lags": int, "guard": bool}  # fmt: skip
-_MODEL = {"frequencies": "n_frequencies", "seed": "seed", "dtype": "dtype", "linear": "linear",
-          "delay": "delay"}  # fmt: skip
+#: the fields of a configuration, by their place in the file
+_FIELDS = {path_of(each): each.name for each in fields(MeshConfig)}
 
 
 def read_config(path: Path) -> MeshConfig:
@@ -54,114 +57,88 @@ def write_config(path: Path, config: MeshConfig) -> None:
 
 def config_of(table: Mapping[str, Any]) -> MeshConfig:
     """The configuration for the content of a mesh file; ParameterError names the key."""
-    _check_keys("", table, _TOP)
+    model = _typed("model", table.get("model", {}), dict)
+    _check_keys("", table, ["model", *(path for path in _FIELDS if "." not in path)])
+    inside = [path.removeprefix("model.") for path in _FIELDS if "." in path]
+    _check_keys("model.", model, [*inside, "parameters"])
     for key in ("target", "learners"):
         if key not in table:
             raise ParameterError(f"{key} is missing")
-    given: dict[str, Any] = {
-        key: _typed(key, table[key], kind) for key, kind in _PLAIN.items() if key in table
-    }
-    if "router" in table:
-        given["router"] = _address("router", table["router"])
-    if "timing" in table:
-        given["timing"] = _timing(_typed("timing", table["timing"], dict))
-    if "inputs" in table:
-        if "lags" in table:
-            raise ParameterError(BOTH)
-        rows = _typed("inputs", table["inputs"], list)
-        given["inputs"] = tuple(_range(f"inputs[{k}]", row) for k, row in enumerate(rows))
-    if "forecast" in table:
-        given["forecast"] = _forecast(_typed("forecast", table["forecast"], dict))
-    given |= _model(_typed("model", table.get("model", {}), dict))
-    return MeshConfig(
-        target=_range("target", table["target"]),
-        members=_members(_typed("learners", table["learners"], list)),
-        edges=_edges(_typed("edges", table.get("edges", []), list)),
-        **given,
-    )
+    if "inputs" in table and "lags" in table:
+        raise ParameterError(BOTH)
+    flat = {f"model.{key}": value for key, value in model.items()} | dict(table)
+    parameters = _typed("model.parameters", flat.pop("model.parameters", {}), dict)
+    algorithm = _algorithm(flat.pop("model.algorithm", ALGORITHM), parameters)
+    hints = get_type_hints(MeshConfig)
+    given = {
+        _FIELDS[path]: _value(path, value, hints[_FIELDS[path]])
+        for path, value in flat.items() if path != "model"
+    }  # fmt: skip
+    return MeshConfig(**{"edges": ()} | given, algorithm=algorithm)
 
 
-def _timing(table: Mapping[str, Any]) -> Timing:
-    _check_keys("timing.", table, Timing._fields)
-    return Timing(**{key: _typed(f"timing.{key}", value, float) for key, value in table.items()})
+def _value(name: str, value: Any, hint: Any) -> Any:
+    """A value of the file as the annotation of its field demands."""
+    special = _SPECIAL.get(name.rpartition(".")[2])
+    if special is not None:
+        return special(name, value)
+    if isinstance(hint, UnionType):
+        (hint,) = (each for each in get_args(hint) if each is not NoneType)
+    if hint is Address:
+        return checked(name, Address.parse, _typed(name, value, str))
+    if is_dataclass(hint) or hasattr(hint, "_fields"):
+        return _record(name, value, hint)
+    if get_origin(hint) is Literal:
+        return _typed(name, value, str)
+    if get_origin(hint) is not tuple:
+        return _typed(name, value, hint)
+    each = get_args(hint)[0]
+    rows = [value] if each is int and isinstance(value, int) else _typed(name, value, list)
+    if is_dataclass(each):
+        return tuple(_value(f"{name}[{k}]", row, each) for k, row in enumerate(rows))
+    return tuple(_typed(f"{name}, number {k},", row, each) for k, row in enumerate(rows, 1))
 
 
-def _forecast(table: Mapping[str, Any]) -> Forecasting:
-    kinds = {each.name: each.type for each in fields(Forecasting)}
-    _check_keys("forecast.", table, kinds)
-    if "horizons" not in table:
-        raise ParameterError("forecast.horizons is missing")
-    given: dict[str, Any] = {}
-    for key, value in table.items():
-        name = f"forecast.{key}"
-        if kinds[key] is str:
-            given[key] = _typed(name, value, str)
-        else:
-            each = int if kinds[key] == tuple[int, ...] else str
-            row = [value] if isinstance(value, int) else _typed(name, value, list)
-            given[key] = tuple(
-                _typed(f"{name}, number {k},", v, each) for k, v in enumerate(row, 1)
-            )
-    made: Forecasting = checked("forecast", lambda given: Forecasting(**given), given)
-    return made
+def _record(name: str, value: Any, kind: Any) -> Any:
+    """A table of the file as a dataclass or a named tuple."""
+    table, hints = _typed(name, value, dict), get_type_hints(kind)
+    _check_keys(f"{name}.", table, hints)
+    for key in hints:
+        if key not in table and not hasattr(kind, key):
+            raise ParameterError(f"{name}.{key} is missing")
+    given = {key: _value(f"{name}.{key}", each, hints[key]) for key, each in table.items()}
+    return checked(name, lambda given: kind(**given), given)
 
 
-def _range(key: str, row: Any) -> Range:
-    row = _row(key, row, ("name", "low", "high"))
-    name = _typed(f"{key}.name", row["name"], str)
-    ends = tuple(_typed(f"{key}.{end}", row[end], float) for end in ("low", "high"))
-    made: Range = checked(key, lambda ends: Range(name, *ends), ends)
-    return made
-
-
-def _members(rows: list[Any]) -> tuple[Member, ...]:
-    made = []
-    for k, row in enumerate(rows):
-        key = f"learners[{k}]"
-        row = _row(key, row, ("name", "address", "http"), ("place",))
-        name = _typed(f"{key}.name", row["name"], str)
-        address, http = (_address(f"{key}.{end}", row[end]) for end in ("address", "http"))
-        place = None if "place" not in row else _place(f"{key}.place", row["place"])
-        made.append(Member(name, address, http, place))
-    return tuple(made)
-
-
-def _place(key: str, value: Any) -> tuple[float, float]:
+def _place(name: str, value: Any) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise ParameterError(f"{key} must be two numbers, east and north, got {value!r}")
-    east, north = (_typed(key, each, float) for each in value)
+        raise ParameterError(f"{name} must be two numbers, east and north, got {value!r}")
+    east, north = (_typed(name, each, float) for each in value)
     if not (math.isfinite(east) and math.isfinite(north)):
-        raise ParameterError(f"{key} must be finite, got {value!r}")
+        raise ParameterError(f"{name} must be finite, got {value!r}")
     return east, north
 
 
-def _edges(rows: list[Any]) -> tuple[tuple[str, str], ...]:
+def _edges(name: str, value: Any) -> tuple[tuple[str, str], ...]:
+    rows = _typed(name, value, list)
     for row in rows:
         if not isinstance(row, list) or len(row) != 2 or not all(isinstance(e, str) for e in row):
             raise ParameterError(f'edges must be pairs of names such as ["a", "b"], got {row!r}')
     return tuple((a, b) for a, b in rows)
 
 
-def _model(table: Mapping[str, Any]) -> dict[str, Any]:
-    _check_keys("model.", table, ("algorithm", "kernels", "parameters", *_MODEL))
-    given: dict[str, Any] = {}
-    kinds = {"frequencies": int, "seed": int, "dtype": str, "linear": bool, "delay": int}
-    for key, name in _MODEL.items():
-        if key in table:
-            given[name] = _typed(f"model.{key}", table[key], kinds[key])
-    kernels = table.get("kernels", "default")
-    if isinstance(kernels, list):
-        given["kernels"] = tuple(
-            _typed(f"model.kernels, number {k},", value, float)
-            for k, value in enumerate(kernels, start=1)
-        )
-    elif kernels != "default":
-        raise ParameterError(
-            f'model.kernels must be "default" or a list of bandwidths, got {kernels!r}'
-        )
-    parameters = _typed("model.parameters", table.get("parameters", {}), dict)
-    given["algorithm"] = _algorithm(table.get("algorithm", "domkrls"), parameters)
-    return given
+def _kernels(name: str, value: Any) -> Any:
+    if isinstance(value, list):
+        return _value(f"{name}.all", value, tuple[float, ...])
+    if value != "default":
+        raise ParameterError(f'{name} must be "default" or a list of bandwidths, got {value!r}')
+    return value
+
+
+#: keys whose annotation does not say all
+_SPECIAL: dict[str, Callable[[str, Any], Any]] = {
+    "edges": _edges, "kernels": _kernels, "place": _place,
+}  # fmt: skip
 
 
 def _algorithm(name: Any, parameters: Mapping[str, Any]) -> Algorithm:
@@ -198,23 +175,6 @@ def _loss(value: Any) -> Loss:
     return made
 
 
-def _row(
-    key: str, row: Any, keys: tuple[str, ...], optional: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    """A table with exactly these keys, and perhaps the optional ones."""
-    made: dict[str, Any] = _typed(key, row, dict)
-    _check_keys(f"{key}.", made, (*keys, *optional))
-    for each in keys:
-        if each not in made:
-            raise ParameterError(f"{key}.{each} is missing")
-    return made
-
-
-def _address(key: str, value: Any) -> Address:
-    address: Address = checked(key, Address.parse, _typed(key, value, str))
-    return address
-
-
 def _typed(key: str, value: Any, kind: type) -> Any:
     """The value if it is of this kind; an integer is accepted as a number."""
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -236,3 +196,91 @@ def _check_keys(
             near = difflib.get_close_matches(key, known, n=1)
             remedy = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
             raise ParameterError(f"{prefix}{key} is not a key of a mesh file{of_what}; {remedy}")
+
+
+_TEXT = """\
+# All learners of a mesh share this file; each learner's folder has a copy.
+# [target], inputs or lags, and [model] must be the same everywhere: learners that differ
+# in them exchange nothing. After a change of DIR/mesh.toml run:  domkl mesh apply DIR
+
+{head}
+{router}
+
+# neighbors; the network must be connected
+edges = [
+{edges}]
+
+[timing]  # seconds
+{timing}
+
+# ranges in your own units; values are scaled by them to [0, 1]
+[target]
+{target}
+{inputs}{forecast}
+[model]
+algorithm = {algorithm}
+kernels = {kernels}  # or bandwidths of Gaussians, such as [0.1, 1.0, 10.0]
+{model}
+
+[model.parameters]
+{parameters}
+
+# address: where a learner listens for its neighbors; http: for samples, predictions and
+# metrics. Messages are summed in the order of this list. place = [east, north] puts it
+# on the map of the page.
+{learners}"""
+
+
+def as_text(config: MeshConfig) -> str:
+    """A text that `read_config` reads as the same configuration, with a comment for every part."""
+    model = keys_of(PlainKeys, section="model")
+    if config.kernels == "default":
+        model = [each for each in model if each.name != "linear"]
+    router = '# router = "host:port"' if config.router is None else f'router = "{config.router}"'
+    inputs = () if config.lags is not None else config.inputs
+    forecast = "" if config.forecast is None else _lines(config.forecast, keys_of(ForecastKeys))
+    parameters = {k: v for k, v in config.algorithm.parameters().items() if v is not None}
+    return _TEXT.format(
+        head=_lines(config, keys_of(PlainKeys, section="")),
+        router=f"{router}  # {ROUTED} only",
+        edges="".join(f"  {_toml(edge)},\n" for edge in config.edges),
+        timing="\n".join(f"{k} = {v!r}  # {TIMING[k]}" for k, v in config.timing._asdict().items()),
+        target=_table(config.target),
+        inputs="".join(f"\n[[inputs]]\n{_table(each)}\n" for each in inputs),
+        forecast=f"\n[forecast]\n{forecast}\n" if forecast else "",
+        algorithm=_toml(name_of(config.algorithm)),
+        kernels=_toml(config.kernels),
+        model=_lines(config, model),
+        parameters="\n".join(f"{key} = {_toml(value)}" for key, value in parameters.items()),
+        learners="\n".join(f"[[learners]]\n{_table(each)}\n" for each in config.members),
+    )
+
+
+def _lines(record: Any, keys: Iterable[Field[Any]]) -> str:
+    """A line for each key that has a value, with its comment."""
+    made = []
+    for each in keys:
+        value, told = getattr(record, each.name), each.metadata
+        if value is not None:
+            mark = "# " if told["optional"] and value == each.default else ""
+            word = path_of(each).rpartition(".")[2]
+            made.append(f"{mark}{word} = {_toml(value)}  # {told['help']}")
+    return "\n".join(made)
+
+
+def _table(record: Range | Member) -> str:
+    """A line for each field that has a value."""
+    given = {each.name: getattr(record, each.name) for each in fields(record)}
+    return "\n".join(f"{key} = {_toml(value)}" for key, value in given.items() if value is not None)
+
+
+def _toml(value: Any) -> str:
+    """A TOML value; JSON writes text, numbers, lists and booleans in the same way."""
+    if isinstance(value, Address):
+        value = str(value)
+    if isinstance(value, Loss):
+        shapes = {each.name: float(getattr(value, each.name)) for each in fields(value)}  # type: ignore[arg-type]
+        table = {"name": type(value).__name__.lower()} | shapes
+        inner = ", ".join(f"{key} = {_toml(each)}" for key, each in table.items())
+        return f"{{ {inner} }}" if shapes else _toml(table["name"])
+    return json.dumps(value, ensure_ascii=False)

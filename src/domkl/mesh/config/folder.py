@@ -22,15 +22,14 @@ from pathlib import Path
 
 from domkl import checks
 from domkl.errors import DataError, ParameterError
+from domkl.mesh.config import DAYS, certificates
 from domkl.mesh.config import MESH as MESH
-from domkl.mesh.config import certificates
+from domkl.mesh.config.copies import copy_edited, note_copied
 from domkl.mesh.config.file import Member, MeshConfig, read_config, write_config
-from domkl.mesh.config.spread import note_copied, spread
 from domkl.mesh.config.topology import Edges
 
 AUTHORITY, REMOVED, ROUTER, TOKEN = "authority", "removed", "router", "token"
 RESERVED = (AUTHORITY, REMOVED, ROUTER)
-DAYS = 365
 
 
 def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
@@ -77,7 +76,7 @@ def read_mesh(folder: Path) -> MeshConfig:
 def apply_mesh(folder: Path) -> tuple[MeshConfig, list[str]]:
     """Read the mesh file, and copy it to learners if it was edited; return where it was copied."""
     config = read_mesh(folder)
-    return config, spread(folder, config, list(_hosts(config)))
+    return config, copy_edited(folder, config, list(_hosts(config)))
 
 
 def add_learner(folder: Path, member: Member, edges: Edges, *, days: int = DAYS) -> MeshConfig:

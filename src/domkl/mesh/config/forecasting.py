@@ -7,40 +7,13 @@ from domkl import checks
 from domkl.data.clock import CALENDAR, DAY, Clock, parse_duration
 from domkl.data.rows import RowPlan
 from domkl.errors import ParameterError
+from domkl.mesh.config.keys import MOST, ForecastKeys
 from domkl.mesh.protocol.model import Range
-
-MOST = 10_000  # of lags and horizons: a typing error must not fill the memory
 
 
 @dataclass(frozen=True)
-class Forecasting:
-    """How learners turn a stream of values into inputs, and how far ahead they forecast.
-
-    Parameters
-    ----------
-    horizons : tuple of int
-        Steps ahead; a learner for each, with messages of its own.
-    step : str
-        Of the clock, such as "1h" or "30min".
-    lags : tuple of int
-        Of the target; lag 1 is the newest value.
-    calendar : names among hour, weekday and yearday
-        Inputs that are made from the time.
-    ahead : names of inputs
-        Those that are known ahead of time; they are taken at the time of the label.
-    hold : str
-        For how long the last known value of an input stands in for a missing one.
-    season : str
-        Of the seasonal naive forecast that errors are compared with.
-    """
-
-    horizons: tuple[int, ...]
-    step: str = "1h"
-    lags: tuple[int, ...] = (1, 2, 3, 4, 5)
-    calendar: tuple[str, ...] = ()
-    ahead: tuple[str, ...] = ()
-    hold: str = "24h"
-    season: str = "24h"
+class Forecasting(ForecastKeys):
+    """How learners turn a stream of values into inputs, and how far ahead they forecast."""
 
     def __post_init__(self) -> None:
         if not self.horizons:

@@ -3,29 +3,27 @@
 Every error names the key of the file that breaks the rule.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.least_squares import DOMKRLS
 from domkl.algorithms.registry import find, name_of
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary, Linear, gaussian_bank
 from domkl.core.losses import Logistic
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
-from domkl.mesh.config.forecasting import MOST, Forecasting, row_ranges
+from domkl.mesh.config.forecasting import Forecasting, row_ranges
+from domkl.mesh.config.keys import ALGORITHM, MOST, PlainKeys, keys_of, path_of
+from domkl.mesh.config.topology import HOST, HTTP_PORT, PORT
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address, check_name
 
-Mode = Literal["lockstep", "async"]
-MODES: tuple[Mode, ...] = ("lockstep", "async")
 BOTH = "inputs and lags exclude each other; drop one of them, or set forecast.lags to have both"
-PORT, HTTP_PORT = 21000, 22000  # below 32768: Linux uses ports above for outgoing connections
 WILDCARDS = ("0.0.0.0", "::", "*")
 
 
@@ -43,62 +41,43 @@ class Member:
 
 
 @dataclass(frozen=True)
-class MeshConfig:
-    """The content of a mesh file.
+class MeshConfig(PlainKeys):
+    """The content of a mesh file; `PlainKeys` has the keys with one value.
 
     Parameters
     ----------
-    queue : int
-        Samples that may wait in a node to be learned.
-    guard : bool
-        Do not heed neighbors that seem to lie, see mesh/protocol/guard.py.
-    outside : "clip" or "refuse"
-        What to do with a value outside its declared range.
-    lags : int or None
-        Of a time series: the inputs are this many last values of the target, newest first;
-        ``inputs`` may then be left empty.
+    members : tuple of Member
+        In the order of the file; messages are summed in this order.
+    inputs : tuple of Range
+        May be left empty if ``lags`` is given.
+    kernels : "default" or bandwidths
+        σ² of each Gaussian kernel, or the algorithm's own kernels.
+    router : Address, optional
+        The router through which all learners communicate, for transports that can use one.
     forecast : Forecasting, optional
         Learners forecast the target: lags together with ``inputs``, and as many steps ahead as its
         horizons say. ``lags`` must be None.
-    kernels : "default" or bandwidths
-        σ² of each Gaussian kernel, or the algorithm's own kernels.
-    linear : bool
-        Add the linear kernel to the Gaussian ones.
-    delay : int
-        Samples until a label is seen: a sample is predicted when it comes, and learned when so
-        many more have come.
-    members : tuple of Member
-        In the order of the file; messages are summed in this order.
-    router : Address, optional
-        The router through which all learners communicate, for transports that can use one.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[Member, ...] = field(metadata={"path": "learners"})
     edges: tuple[tuple[str, str], ...]
     target: Range
     inputs: tuple[Range, ...] = ()
-    lags: int | None = None
-    outside: Literal["clip", "refuse"] = "clip"
-    algorithm: Algorithm = field(default_factory=DOMKRLS)
-    kernels: Literal["default"] | tuple[float, ...] = "default"
-    linear: bool = False
-    n_frequencies: int = 50
-    seed: int = 1
-    dtype: Literal["float64", "float32"] = "float64"
-    delay: int = 0
-    name: str = "mesh"
-    mode: Mode = "lockstep"
-    transport: str = "tls"
+    algorithm: Algorithm = field(
+        default_factory=lambda: find(ALGORITHM).make(), metadata={"path": "model.algorithm"}
+    )
+    kernels: Literal["default"] | tuple[float, ...] = field(
+        default="default", metadata={"path": "model.kernels"}
+    )
     router: Address | None = None
     timing: Timing = Timing()
-    checkpoint_every: int = 100
-    queue: int = 10_000
     forecast: Forecasting | None = None
-    guard: bool = True
 
     def __post_init__(self) -> None:
         if self.lags is not None and not self.inputs:
             object.__setattr__(self, "inputs", lag_ranges(self.target, self.lags))
+        for each in keys_of(PlainKeys):
+            _check_key(path_of(each), getattr(self, each.name), each.metadata)
         _check_running(self)
         _check_data(self)
         _check_learning(self)
@@ -161,18 +140,17 @@ def lag_ranges(target: Range, lags: int) -> tuple[Range, ...]:
     return tuple(Range(f"lag {k}", target.low, target.high) for k in range(1, n_lags + 1))
 
 
-def algorithm_name(algorithm: Algorithm) -> str:
-    """The name of an algorithm in mesh files; ``module:Name`` for a user's own."""
-    return name_of(algorithm)
+def _check_key(path: str, value: Any, told: Mapping[str, Any]) -> None:
+    """Apply the rule of a key."""
+    if told["choices"] is not None:
+        checks.choice(path, value, told["choices"])
+    if told["bounds"] is not None and value is not None:
+        checks.whole(path, value, *told["bounds"])
 
 
 def _check_running(config: MeshConfig) -> None:
     checked("name", check_name, config.name)
-    checks.choice("mode", config.mode, MODES)
-    checks.choice("transport", config.transport, tuple(registry.TRANSPORTS))
     registry.find(config.transport).check_router(config.router)
-    checks.whole("checkpoint_every", config.checkpoint_every, 1)
-    checks.whole("queue", config.queue, 1)
     for key, seconds in config.timing._asdict().items():
         checks.positive(f"timing.{key}", seconds)
     if config.timing.silence <= config.timing.alive_every:
@@ -183,7 +161,6 @@ def _check_running(config: MeshConfig) -> None:
 
 
 def _check_data(config: MeshConfig) -> None:
-    checks.choice("outside", config.outside, ("clip", "refuse"))
     if config.forecast is not None:
         _check_forecast(config)
     elif not config.inputs:
@@ -211,16 +188,12 @@ def _check_forecast(config: MeshConfig) -> None:
 
 
 def _check_learning(config: MeshConfig) -> None:
-    name = find(algorithm_name(config.algorithm), meshable=True).name
+    name = find(name_of(config.algorithm), meshable=True).name
     if isinstance(config.algorithm.loss, Logistic):
         raise ParameterError(
             "model.parameters.loss must suit a target on a range, got 'logistic';"
             " a mesh predicts numbers, not classes"
         )
-    checks.whole("model.seed", config.seed, 0)
-    checks.whole("model.frequencies", config.n_frequencies, 1, MOST)
-    checks.choice("model.dtype", config.dtype, ("float64", "float32"))
-    checks.whole("model.delay", config.delay, 0, MOST)
     if config.delay and config.lags is not None:
         raise ParameterError(
             f"model.delay must be 0 for a series, whose next value is predicted, got {config.delay}"
@@ -320,7 +293,7 @@ def members_at(
     hosts: Sequence[str],
     *,
     port: int = PORT,
-    http_host: str = "127.0.0.1",
+    http_host: str = HOST,
     http_port: int = HTTP_PORT,
 ) -> tuple[Member, ...]:
     """Give every learner its addresses; learners on one host get consecutive ports."""
@@ -342,5 +315,5 @@ def next_member(members: Sequence[Member], name: str, host: str) -> Member:
     there = [each for each in members if each.address.host == host]
     port = max((each.address.port for each in there), default=PORT - 1) + 1
     http_port = max((each.http.port for each in there), default=HTTP_PORT - 1) + 1
-    http_host = members[0].http.host if members else "127.0.0.1"
+    http_host = members[0].http.host if members else HOST
     return Member(name, Address(host, port), Address(http_host, http_port))

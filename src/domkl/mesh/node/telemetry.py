@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import domkl
-from domkl.mesh.config.settings import algorithm_name
+from domkl.algorithms.registry import name_of
 from domkl.mesh.node.node import Node
 from domkl.mesh.operate.verdict import verdict_of
 from domkl.mesh.protocol.protocol import Protocol
@@ -26,7 +26,7 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
         "mesh": config.name,
         "learner": node.folder.name,
         "is_ready": node.is_ready,
-        "algorithm": algorithm_name(config.algorithm),
+        "algorithm": name_of(config.algorithm),
         "mode": config.mode,
         "fingerprint": model.fingerprint.hex(),
         "inputs": [each.name for each in model.inputs],

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import domkl
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config.certificates import CA, CA_KEY, NODE, NODE_KEY
+from domkl.mesh.config.copies import COPIED
 from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
-from domkl.mesh.config.spread import COPIED
 from domkl.mesh.store.checkpoint import NAMES, Checkpoints
 from domkl.mesh.store.folder import DATA
 from domkl.mesh.store.recorder import FOLDER as HISTORY

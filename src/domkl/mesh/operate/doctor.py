@@ -21,9 +21,9 @@ from typing import Literal, NamedTuple
 import domkl
 from domkl.errors import DomklError
 from domkl.mesh.config import certificates
+from domkl.mesh.config.copies import pending
 from domkl.mesh.config.file import Member, MeshConfig, read_config
 from domkl.mesh.config.folder import MESH
-from domkl.mesh.config.spread import pending
 from domkl.mesh.operate.status import ask
 from domkl.mesh.process_log import WARNED, exposed
 

@@ -23,7 +23,6 @@ from domkl.errors import MeshError
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.folder import apply_mesh
 from domkl.mesh.config.settings import Member
-from domkl.mesh.config.text import as_text
 from domkl.mesh.transports.base import Address
 
 LOCK, LOG = "up.lock", "node.log"
@@ -211,11 +210,11 @@ class Launcher:
         return {name: NodeProcess(name, self.folder / name, self.options(name)) for name in here}
 
 
-def _lasting(config: MeshConfig, name: str) -> tuple[Member, str]:
+def _lasting(config: MeshConfig, name: str) -> tuple[Member, MeshConfig]:
     """What a node reads at its start only: all but other learners, edges and the queue."""
     alike = Member("a", Address("127.0.0.1", 1), Address("127.0.0.1", 2))
     rest = replace(config, members=(alike,), edges=(), queue=1)
-    return replace(config.member(name), place=None), as_text(rest)
+    return replace(config.member(name), place=None), rest
 
 
 def reload_running(folder: Path) -> int | None:

@@ -10,9 +10,8 @@ from mesh_node import mesh_config, solo_config
 
 from domkl.cli.main import main
 from domkl.errors import ParameterError
-from domkl.mesh.config.file import config_of
+from domkl.mesh.config.file import as_text, config_of
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.config.text import as_text
 from domkl.mesh.store.folder import open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address, Endpoint

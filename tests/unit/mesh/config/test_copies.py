@@ -7,10 +7,10 @@ from mesh_node import mesh_config
 
 import domkl
 from domkl.errors import DataError, ParameterError
+from domkl.mesh.config.copies import COPIED
 from domkl.mesh.config.file import read_config
 from domkl.mesh.config.folder import add_learner, apply_mesh, init_mesh
 from domkl.mesh.config.settings import next_member
-from domkl.mesh.config.spread import COPIED
 from domkl.mesh.operate.launcher import Launcher
 
 NAMES = ("north", "south")

@@ -24,7 +24,7 @@ from domkl.storage import write
 COPIED = "mesh.toml.copied"
 
 
-def spread(folder: Path, config: MeshConfig, places: list[str]) -> list[str]:
+def copy_edited(folder: Path, config: MeshConfig, places: list[str]) -> list[str]:
     """Copy an edited mesh file to the folders of learners and router; return where it was copied.
 
     ``config`` is what the mesh file says, and ``places`` are the folders that should have it.
