@@ -55,7 +55,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("ETag", server.etag)
         self.send_header("Content-Length", str(len(body) - start))
         self.end_headers()
-        self.wfile.write(body[start : server.sends])
+        stop = server.stops.pop(0) if server.stops else None
+        self.wfile.write(body[start:stop])
 
     def log_message(self, *_):
         pass
@@ -66,7 +67,8 @@ def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as made:
         made.body = _archive()
         made.requests, made.status, made.location = [], 200, None
-        made.etag, made.knows_range, made.sends = '"one"', True, None
+        made.etag, made.knows_range = '"one"', True
+        made.stops = []  # where each of the next bodies breaks off
         made.address = f"http://127.0.0.1:{made.server_port}/toy.zip"
         thread = threading.Thread(target=made.serve_forever, args=(0.01,))
         thread.start()

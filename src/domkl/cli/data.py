@@ -40,7 +40,7 @@ _ABOUT = {
     "fetch": (
         "download data sets into the cache",
         "Download data sets, check them and store them in the cache.\n"
-        "An interrupted download is resumed where it stopped.",
+        "When a connection is lost, the download goes on where it stopped.",
     ),
 }
 

@@ -11,8 +11,7 @@ Invariants:
   the cache's manifest knows; any other file is an error.
 - In the cache, a data file is complete and checked when it appears under its name, and its checksum
   is in the manifest before that.
-- After a failed fetch the cache contains what it contained before, and perhaps the part of a
-  download that the next fetch resumes.
+- After a failed fetch the cache contains what it contained before.
 """
 
 import gzip
@@ -32,7 +31,7 @@ import platformdirs
 
 from domkl import storage
 from domkl.data.catalog import DataSet, Edition
-from domkl.data.download import Progress, discard, download, find_table, is_address
+from domkl.data.download import Progress, download, find_table, is_address
 from domkl.data.tables import check_content
 from domkl.errors import DataError
 
@@ -254,39 +253,13 @@ def fetch(
     with _writable(cache_folder()) as folder:
         if not is_address(origin):
             path = Path(origin)
-            return _add(folder, data, _read_bytes(path), path.name)
+            return _add(folder, data, [_read_bytes(path)], [path.name], path.name)
         if origin.endswith("/") and data.stations:
-            return _fetch_files(folder, data, origin, progress)
-        part = folder / f"{data.name}.part"
-        download(origin, part, progress)
+            names = [edition.file for edition in data.editions]
+            raws = [download(f"{origin}{name}", progress) for name in names]
+            return _add(folder, data, raws, names, origin)
         name = origin.split("?")[0].rstrip("/").rsplit("/", 1)[-1]
-        try:
-            fetched = _add(folder, data, part.read_bytes(), name, origin)
-        except DataError:
-            discard(part)  # resuming would only download the same wrong content again
-            raise
-        discard(part)
-        return fetched
-
-
-def _fetch_files(folder: Path, data: DataSet, origin: str, progress: Progress) -> Fetched:
-    """Download the file of each station from a folder of a server; all of them or none."""
-    made, parts = [], []
-    for edition in data.editions:
-        part = folder / f"{data.name}-{edition.name}.part"
-        parts.append(part)
-        download(f"{origin}{edition.file}", part, progress)
-        own = replace(data, editions=(edition,))
-        try:
-            made.append(_sound(folder, own, part.read_bytes(), edition.file, origin))
-        except DataError:
-            discard(part)
-            raise
-    for fetched, content in made:
-        _write(folder, fetched, content)
-    for part in parts:
-        discard(part)
-    return _together(data, [fetched for fetched, _ in made])
+        return _add(folder, data, [download(origin, progress)], [name], origin)
 
 
 def cached(data: DataSet) -> Fetched | None:
@@ -325,11 +298,19 @@ def _together(data: DataSet, fetched: list[Fetched]) -> Fetched:
     )
 
 
-def _add(folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None = None) -> Fetched:
-    """Unpack the table or those of all stations, check them, and write them into the cache."""
-    wanted = [replace(data, editions=(each,)) for each in data.editions]
+def _add(folder: Path, data: DataSet, raws: list[bytes], names: list[str], origin: str) -> Fetched:
+    """Unpack the table or those of all stations, check them, and write them into the cache.
+
+    Stations have a file each, or are all in one archive; all of them are written, or none.
+    """
+    wanted = [data]
+    if data.stations:
+        wanted = [replace(data, editions=(each,)) for each in data.editions]
+        n_each = len(wanted) // len(raws)
+        raws, names = raws * n_each, names * n_each
     made = [
-        _sound(folder, each, raw, name, origin) for each in (wanted if data.stations else [data])
+        _sound(folder, each, raw, name, origin)
+        for each, raw, name in zip(wanted, raws, names, strict=True)
     ]
     for fetched, content in made:
         _write(folder, fetched, content)
@@ -337,7 +318,7 @@ def _add(folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None 
 
 
 def _sound(
-    folder: Path, data: DataSet, raw: bytes, name: str, origin: str | None
+    folder: Path, data: DataSet, raw: bytes, name: str, origin: str
 ) -> tuple[Fetched, bytes]:
     """Unpack a table and check it."""
     found = find_table(raw, name, data)
@@ -347,7 +328,7 @@ def _sound(
     checked.append(_compared_with_catalog(found.edition, sha256))
     path = folder / found.edition.file
     fetched = Fetched(
-        data.name, found.edition.name, path, sha256, len(found.content), origin or name, checked
+        data.name, found.edition.name, path, sha256, len(found.content), origin, checked
     )
     return fetched, found.content
 
@@ -398,8 +379,9 @@ def _writable(folder: Path) -> Iterator[Path]:
         except OSError:
             pass  # a file system without locks
         try:
-            for draft in (*folder.glob(".*.part"), *folder.glob(".domkl-*")):
-                draft.unlink()  # left by a process that was killed, the latter by domkl 0.1
+            for pattern in ("*.part", "*.part.json", ".domkl-*"):  # the latter two by domkl < 0.3
+                for draft in folder.glob(pattern):
+                    draft.unlink()  # left by a process that was killed
             yield folder
         except OSError as error:
             raise DataError(f"cannot write into {folder}: {error.strerror or error}") from None

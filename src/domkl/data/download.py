@@ -1,9 +1,8 @@
 """Download a file, and find a data set's table in what was downloaded.
 
-`download` resumes an interrupted download. What has arrived so far is in a part file; a note beside
-it records the address, the total size and the server's validator (ETag or date). The part is
-resumed only if the server confirms that the file has not changed, and it is complete only if its
-size is the one that the server announced.
+`download` keeps the file in memory: the largest that we know has 33 MB. It goes on after a lost
+connection if the server confirms that the file has not changed, and it is complete only if its size
+is the one that the server announced.
 
 `find_table` looks into zip, tar and gzip files, nested ones included. It writes nothing to disk,
 refuses archives with absolute paths or paths that contain "..", and never unpacks a file beyond
@@ -14,7 +13,7 @@ import gzip
 import hashlib
 import http.client
 import io
-import json
+import re
 import tarfile
 import urllib.error
 import urllib.request
@@ -22,7 +21,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
 from domkl.data.catalog import DataSet, Edition
@@ -35,6 +34,8 @@ Progress = Callable[[int, int | None], None]
 TIMEOUT = 30.0
 #: largest size of a download, in bytes; the largest we know has some 33 million
 MAX_DOWNLOAD = 1 << 29
+#: connections that are opened for a file, if each brings some of it
+ATTEMPTS = 5
 _CHUNK = 1 << 16
 
 
@@ -53,51 +54,45 @@ def is_address(source: str) -> bool:
     return False
 
 
-def download(address: str, part: Path, progress: Progress) -> None:
-    """Download the file at this address into the part file.
+def download(address: str, progress: Progress) -> bytes:
+    """Download the file at this address into memory.
 
-    Resumes an earlier download by a Range request with If-Range, and starts again when the server
-    does not support that or has another file by now. Raises DataError when the file cannot be
-    downloaded completely; the part file then stays for the next attempt.
+    If the connection is lost, asks for the rest of the file, by a Range request with If-Range; the
+    file is taken from the start where the server does not support that or has another file by now.
+    Raises DataError when the file cannot be downloaded completely in `ATTEMPTS` connections.
     """
-    note = _read_note(part, address)
-    have = part.stat().st_size if note and part.exists() else 0
-    if have and have == note["total"]:  # complete; only unpacking was interrupted
-        progress(have, have)
-        return
-    try:
-        with _open(address, have, note) as response:
-            _receive(response, address, part, note, progress)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == 416 and have:  # the part is as long as the file, or the file has changed
-            discard(part)
-            download(address, part, progress)
-            return
-        raise DataError(f"{address} answered {error.code} {error.reason}; {_REMEDY}") from None
-    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, OSError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise DataError(f"cannot download {address}: {reason}; {_REMEDY}") from None
+    body, validator, lost = bytearray(), "", ""
+    for _ in range(ATTEMPTS):
+        have = len(body) if validator else 0
+        try:
+            with _open(address, have, validator) as response:
+                validator = _validator(response)
+                if response.status != 206 or _first(response) != have:
+                    body.clear()
+                _receive(response, address, body, progress)
+                return bytes(body)
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == 416 and have:  # the file has become shorter
+                validator = ""
+                continue
+            raise DataError(f"{address} answered {error.code} {error.reason}; {_REMEDY}") from None
+        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, OSError) as error:
+            lost = str(getattr(error, "reason", None) or error)
+            if len(body) == have:  # nothing came: there is no connection
+                break
+    raise DataError(f"cannot download {address}: {lost}; {_REMEDY}")
 
 
 _REMEDY = (
-    "run it again to go on, or download it by other means and give the file or another address"
-    " with --from"
+    "run it again, or download it by other means and give the file or another address with --from"
 )
 
 
-def discard(part: Path) -> None:
-    """Remove a part file and its note."""
-    part.unlink(missing_ok=True)
-    _note(part).unlink(missing_ok=True)
-
-
-def _open(address: str, have: int, note: dict[str, Any]) -> Any:
+def _open(address: str, have: int, validator: str) -> Any:
     headers = {"User-Agent": "domkl", "Accept-Encoding": "identity"}
     if have:
-        headers["Range"] = f"bytes={have}-"
-        if note.get("validator"):
-            headers["If-Range"] = note["validator"]
+        headers |= {"Range": f"bytes={have}-", "If-Range": validator}
     opener = urllib.request.OpenerDirector()  # without file: and ftp:, redirects included
     for handler in (
         urllib.request.ProxyHandler, urllib.request.HTTPHandler, urllib.request.HTTPSHandler,
@@ -108,65 +103,32 @@ def _open(address: str, have: int, note: dict[str, Any]) -> Any:
     return opener.open(urllib.request.Request(address, headers=headers), timeout=TIMEOUT)
 
 
-def _receive(
-    response: Any, address: str, part: Path, note: dict[str, Any], progress: Progress
-) -> None:
-    start, total = _span(response)
-    is_continued = start > 0 and start == part.stat().st_size and total == note.get("total")
-    if start and not is_continued:
-        discard(part)
-        raise DataError(f"{address} sent another part than was asked for; run it again")
-    if total is not None and total > MAX_DOWNLOAD:
-        raise DataError(f"{address} must have at most {MAX_DOWNLOAD} bytes, got {total}")
-    if not start:
-        _write_note(part, address, response, total)
-    done = start
-    with part.open("ab" if start else "wb") as file:
-        progress(done, total)
-        while chunk := response.read(_CHUNK):
-            file.write(chunk)
-            done += len(chunk)
-            if done > MAX_DOWNLOAD:
-                raise DataError(f"{address} must have at most {MAX_DOWNLOAD} bytes, got more")
-            progress(done, total)
-    if total is not None and done != total:
-        raise DataError(f"{address} must have {total} bytes, got {done}; {_REMEDY}")
-
-
-def _span(response: Any) -> tuple[int, int | None]:
-    """Where the body starts in the file, and the file's size if the server tells it."""
-    if response.status == 206:
-        span = response.headers.get("Content-Range", "")  # bytes 5-9/10
-        try:
-            first, total = span.removeprefix("bytes ").split("-")[0], span.split("/")[1]
-            return int(first), int(total)
-        except (IndexError, ValueError):
-            raise DataError(f"the server sent a part without saying which: {span!r}") from None
-    length = response.headers.get("Content-Length")
-    return 0, int(length) if length and length.isdigit() else None
-
-
-def _note(part: Path) -> Path:
-    return part.with_name(part.name + ".json")
-
-
-def _read_note(part: Path, address: str) -> dict[str, Any]:
-    """The note of a part file; empty if there is none, or if it is about another address."""
-    try:
-        note = json.loads(_note(part).read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
-    is_ours = isinstance(note, dict) and note.get("address") == address and note.get("total")
-    return note if is_ours else {}
-
-
-def _write_note(part: Path, address: str, response: Any, total: int | None) -> None:
+def _validator(response: Any) -> str:
+    """What tells this file from another of its name; '' if the server says nothing reliable."""
     tag = response.headers.get("ETag", "")
     is_strong = tag and not tag.startswith("W/")  # a weak tag does not promise equal bytes
-    validator = tag if is_strong else response.headers.get("Last-Modified")
-    part.unlink(missing_ok=True)  # so that an old part never gets a new note
-    text = json.dumps({"address": address, "validator": validator, "total": total})
-    _note(part).write_text(text)
+    return str(tag if is_strong else response.headers.get("Last-Modified", ""))
+
+
+def _first(response: Any) -> int:
+    """Where a part starts in the file; -1 if the server does not tell."""
+    found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    return int(found[1]) if found else -1
+
+
+def _receive(response: Any, address: str, body: bytearray, progress: Progress) -> None:
+    """Add what comes to the body; an error if it is less than the server announced."""
+    length = response.headers.get("Content-Length", "")
+    total = len(body) + int(length) if length.isdigit() else None
+    progress(len(body), total)
+    while chunk := response.read(_CHUNK):
+        body += chunk
+        if max(len(body), total or 0) > MAX_DOWNLOAD:
+            size = total or "more"
+            raise DataError(f"{address} must have at most {MAX_DOWNLOAD} bytes, got {size}")
+        progress(len(body), total)
+    if total is not None and len(body) != total:
+        raise ConnectionError(f"the file has {total} bytes, got {len(body)}")
 
 
 #: largest size of an unpacked file, in bytes; the largest we know has some 180 million

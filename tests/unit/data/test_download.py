@@ -1,4 +1,4 @@
-"""Downloads over loopback: complete, resumed, refused; tables in archives; what is left behind."""
+"""Downloads over loopback: complete, continued, refused; tables in archives; what stays."""
 
 import gzip
 import io
@@ -56,80 +56,79 @@ def test_a_set_is_fetched_whole(toy, cache, server):
     assert cached(toy) == kept
 
 
-def interrupt(done, total):
-    if done > 100_000:
-        raise KeyboardInterrupt
+def ranges(server):
+    return [request.get("Range") for request in server.requests]
 
 
-def test_an_interrupted_download_goes_on(toy, cache, server):
-    with pytest.raises(KeyboardInterrupt):
-        fetch(toy, progress=interrupt)
-    assert left(cache) == ["weather.part", "weather.part.json"]
-    have = (cache / "weather.part").stat().st_size
-    assert have > 100_000
-    assert fetch(toy).path.read_bytes() == TABLE
-    assert server.requests[-1]["Range"] == f"bytes={have}-"
+def test_a_lost_connection_goes_on(toy, cache, server):
+    server.stops = [100_000, 200_000]
+    seen = []
+    kept = fetch(toy, progress=lambda done, total: seen.append((done, total)))
+    assert kept.path.read_bytes() == TABLE
+    assert ranges(server) == [None, "bytes=100000-", "bytes=200000-"]
     assert server.requests[-1]["If-Range"] == '"one"'
+    assert {total for _, total in seen} == {len(server.body)}
     assert left(cache) == ["manifest.json", "toy.csv"]
 
 
-def test_a_short_body_goes_on(toy, cache, server):
-    server.sends = 200_000
-    with pytest.raises(domkl.DataError, match=r"must have \d+ bytes, got 200000; run it again"):
+def test_a_connection_that_is_lost_too_often(toy, cache, server):
+    server.stops = [1000, 2000, 3000, 4000, 5000]
+    with pytest.raises(domkl.DataError, match=r"has \d+ bytes, got 5000; run it again"):
         fetch(toy)
-    server.sends = None
-    fetch(toy)
-    assert server.requests[-1]["Range"] == "bytes=200000-"
-    assert left(cache) == ["manifest.json", "toy.csv"]
+    assert len(server.requests) == download.ATTEMPTS == 5
+    assert left(cache) == []
 
 
-def test_another_file_by_now_is_taken_from_the_start(toy, cache, server):
+def test_a_connection_that_brings_nothing_more(toy, server):
+    server.stops = [1000, 1000, 1000]
+    with pytest.raises(domkl.DataError, match="got 1000; run it again"):
+        fetch(toy)
+    assert len(server.requests) == 2
+
+
+def test_an_interrupt_leaves_nothing_behind(toy, cache):
+    def interrupt(done, total):
+        if done > 100_000:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
         fetch(toy, progress=interrupt)
-    server.etag = '"two"'
-    server.body = make_zip({"toy.csv": TABLE.replace(b"1,1,1", b"2,2,2")})
-    assert fetch(toy).path.read_bytes().endswith(b"2,2,2\n")
+    assert left(cache) == []
+    assert fetch(toy).path.read_bytes() == TABLE
+
+
+def test_another_file_by_now_is_taken_from_the_start(toy, server):
+    def change(done, total):
+        if done and server.etag == '"one"':
+            server.etag = '"two"'
+            server.body = make_zip({"toy.csv": TABLE.replace(b"1,1,1", b"2,2,2")})
+
+    server.stops = [100_000]
+    assert fetch(toy, progress=change).path.read_bytes().endswith(b"2,2,2\n")
+    assert ranges(server) == [None, "bytes=100000-"]
+
+
+def test_a_file_that_is_shorter_by_now(toy, server):
+    def change(done, total):
+        if done:
+            server.body = make_zip({"toy.csv": TABLE})
+
+    server.stops = [100_000]
+    assert fetch(toy, progress=change).path.read_bytes() == TABLE  # 416, then from the start
+    assert ranges(server) == [None, "bytes=100000-", None]
 
 
 def test_a_server_that_ignores_ranges(toy, server):
-    with pytest.raises(KeyboardInterrupt):
-        fetch(toy, progress=interrupt)
-    server.knows_range = False
+    server.stops, server.knows_range = [100_000], False
     assert fetch(toy).path.read_bytes() == TABLE
-    assert "Range" in server.requests[-1]
+    assert ranges(server) == [None, "bytes=100000-"]
 
 
 @pytest.mark.parametrize("etag", [None, 'W/"weak"'])
-def test_without_a_validator_the_size_must_agree(toy, cache, server, etag):
-    server.etag = etag
-    with pytest.raises(KeyboardInterrupt):
-        fetch(toy, progress=interrupt)
-    whole, server.body = server.body, server.body + b"more"
-    with pytest.raises(domkl.DataError, match="sent another part than was asked for"):
-        fetch(toy)
-    assert left(cache) == []
-    server.body = whole
+def test_without_a_validator_it_starts_again(toy, server, etag):
+    server.stops, server.etag = [100_000], etag
     assert fetch(toy).path.read_bytes() == TABLE
-
-
-def test_a_part_that_is_longer_than_the_file(toy, cache, server):
-    with pytest.raises(KeyboardInterrupt):
-        fetch(toy, progress=interrupt)
-    server.body = make_zip({"toy.csv": TABLE})
-    assert fetch(toy).path.read_bytes() == TABLE  # 416, then from the start
-
-
-def test_a_whole_part_is_not_asked_for_again(toy, cache, server, monkeypatch):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("domkl.data.cache.find_table", stop)
-        with pytest.raises(KeyboardInterrupt):
-            fetch(toy)
-    assert "weather.part" in left(cache)
-    assert fetch(toy).path.read_bytes() == TABLE
-    assert len(server.requests) == 1
+    assert ranges(server) == [None, None]
 
 
 @pytest.mark.parametrize(
