@@ -279,5 +279,5 @@ def _print(rows: Sequence[Row], as_json: bool, with_words: bool = False) -> None
 
 
 def _as_json(rows: Sequence[Row]) -> str:
-    found = {"learners": [row._asdict() for row in rows], "code": code_of(rows)}
+    found = {"learners": rows, "code": code_of(rows)}
     return json.dumps(found, allow_nan=False)

@@ -12,7 +12,6 @@ New folders are made under a hidden name first and then renamed; a failure leave
 """
 
 import contextlib
-import os
 import secrets
 import shutil
 import tempfile
@@ -20,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from domkl import checks
+from domkl import checks, storage
 from domkl.errors import DataError, ParameterError
 from domkl.mesh.config import DAYS, certificates
 from domkl.mesh.config import MESH as MESH
@@ -204,9 +203,12 @@ def _make_learner(root: Path, folder: Path, member: Member, config: MeshConfig, 
         root / AUTHORITY, member.name, folder, days=days, hosts=[member.address.host]
     )
     write_config(folder / MESH, config)
-    token = os.open(folder / TOKEN, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(token, "w") as file:
-        file.write(secrets.token_urlsafe(32) + "\n")
+    write_token(folder / TOKEN)
+
+
+def write_token(path: Path) -> None:
+    """Write a new secret that only its owner can read."""
+    storage.write(path, f"{secrets.token_urlsafe(32)}\n".encode(), mode=0o600)
 
 
 def _agree(folder: Path, old: MeshConfig, new: MeshConfig) -> None:

@@ -6,8 +6,6 @@ their ports need not be open to a browser and the browser needs none of the toke
 
 import asyncio
 import json
-import os
-import secrets
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,7 +19,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from domkl.errors import DataError
-from domkl.mesh.config.folder import read_mesh
+from domkl.mesh.config.folder import read_mesh, write_token
 from domkl.mesh.node.http import HttpServer, Rules, application, rules_for
 from domkl.mesh.node.watch_routes import LINES, horizon_of, span_of
 from domkl.mesh.operate.page import page_routes
@@ -92,7 +90,7 @@ async def serve_ui(folder: Path, port: int, with_token: bool, tell: Callable[[st
     is_guarded = with_token or not all(each.http.is_loopback for each in config.members)
     path = folder / TOKEN
     if is_guarded and not path.exists():
-        _write_secret(path)
+        write_token(path)
     hub, server = Hub(config, folder), HttpServer(address, None)
     rules = rules_for(address, path, is_guarded)
     await server.start(create_app(hub, rules))
@@ -103,9 +101,3 @@ async def serve_ui(folder: Path, port: int, with_token: bool, tell: Callable[[st
     finally:
         hub.stop()
         await server.stop()
-
-
-def _write_secret(path: Path) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w") as file:
-        file.write(secrets.token_urlsafe(32) + "\n")

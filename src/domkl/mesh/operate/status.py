@@ -4,11 +4,11 @@ import contextlib
 import http.client
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from domkl.mesh.config.certificates import CA
 from domkl.mesh.config.file import Member, MeshConfig
@@ -21,35 +21,8 @@ TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**23  # bytes
 
 
-class Row(NamedTuple):
-    """The state of a learner, as far as it is known."""
-
-    learner: str
-    is_up: bool
-    pid: int | None = None
-    round: int | None = None
-    samples: int | None = None
-    mse: float | None = None
-    alone: float | None = None
-    last_value: float | None = None
-    gap: float | None = None
-    n_open: int | None = None
-    n_listed: int | None = None
-    received: int | None = None
-    sent: int | None = None
-    refused: int | None = None
-    verdict: str = "down"
-    says: str = ""
-    exchanges: bool | None = None
-    learns: bool | None = None
-    is_worth_it: bool | None = None
-    unit: str = ""  # of the next three: recent errors, root mean squares in the target's units
-    error: float | None = None
-    error_alone: float | None = None
-    error_last_value: float | None = None
-    sample_age: float | None = None  # seconds
-    queued: int | None = None
-    certificate_seconds: float | None = None  # until it expires
+#: the state of a learner, as far as it is known: None for what is not
+Row = dict[str, Any]
 
 
 def ask(
@@ -105,46 +78,44 @@ def ask_all(config: MeshConfig, folder: Path, *, timeout: float = TIMEOUT) -> di
 def rows_of(
     config: MeshConfig, states: Mapping[str, Any], pids: Mapping[str, int | None] | None = None
 ) -> list[Row]:
-    """One row per learner."""
+    """One row per learner, as `domkl mesh status --json` prints it."""
     return [_row(config, name, states.get(name), (pids or {}).get(name)) for name in config.names]
 
 
-def _row(config: MeshConfig, name: str, state: Any, pid: int | None) -> Row:
-    n_listed = len(config.neighbors(name))
-    if not isinstance(state, dict):
-        says = verdict_of(None).says
-        return Row(name, False, pid, n_listed=n_listed, says=says, unit=config.target.name)
-    verdict, (_, recent) = verdict_of(state), window_of(state)
+#: parts of a row that are parts of the state, and of the recent errors in it: root mean squares in
+#: the target's units
+_STATE = {"round": "n_rounds", "samples": "n_learned", "mse": "mse", "alone": "mse_alone",
+          "last_value": "mse_last_value", "gap": "neighbor_gap", "sample_age": "sample_age",
+          "queued": "n_queued"}  # fmt: skip
+_RECENT = {"error": "rmse", "error_alone": "rmse_alone", "error_last_value": "rmse_last_value"}
+_COUNTS = ("n_open", "received", "sent", "refused")
+
+
+def _row(config: MeshConfig, name: str, said: Any, pid: int | None) -> Row:
+    state = said if isinstance(said, dict) else {}
+    verdict, (_, recent) = verdict_of(state or None), window_of(state)
     edges = list(state.get("neighbors", {}).values())
-    refused = sum(each["n"] for each in state.get("refused", ()))
-    return Row(
-        name,
-        bool(state.get("is_ready")),
-        state.get("pid") if pid is None else pid,
-        round=state.get("n_rounds"),
-        samples=state.get("n_learned"),
-        mse=state.get("mse"),
-        alone=state.get("mse_alone"),
-        last_value=state.get("mse_last_value"),
-        gap=state.get("neighbor_gap"),
-        n_open=sum(bool(edge["is_open"]) for edge in edges),
-        n_listed=n_listed,
-        received=sum(edge["received_bytes"] for edge in edges),
-        sent=sum(edge["sent_bytes"] for edge in edges),
-        refused=refused + sum(state.get("strangers", {}).values()),
-        verdict=verdict.word,
-        says=verdict.says,
-        exchanges=verdict.exchanges,
-        learns=verdict.learns,
-        is_worth_it=verdict.is_worth_it,
-        unit=config.target.name,
-        error=recent.get("rmse"),
-        error_alone=recent.get("rmse_alone"),
-        error_last_value=recent.get("rmse_last_value"),
-        sample_age=state.get("sample_age"),
-        queued=state.get("n_queued"),
-        certificate_seconds=_left(state.get("expires")),
+    counts = (
+        sum(bool(edge["is_open"]) for edge in edges),
+        sum(edge["received_bytes"] for edge in edges),
+        sum(edge["sent_bytes"] for edge in edges),
+        sum(each["n"] for each in state.get("refused", ()))
+        + sum(state.get("strangers", {}).values()),
     )
+    return {
+        "learner": name,
+        "is_up": bool(state.get("is_ready")),
+        "pid": state.get("pid") if pid is None else pid,
+        **{key: state.get(source) for key, source in _STATE.items()},
+        **(dict(zip(_COUNTS, counts, strict=True)) if state else dict.fromkeys(_COUNTS)),
+        "n_listed": len(config.neighbors(name)),
+        "verdict": verdict.word,
+        "says": verdict.says,
+        **{key: getattr(verdict, key) for key in ("exchanges", "learns", "is_worth_it")},
+        "unit": config.target.name,
+        **{key: recent.get(source) for key, source in _RECENT.items()},
+        "certificate_seconds": _left(state.get("expires")),
+    }
 
 
 def _left(expires: str | None) -> float | None:
@@ -159,69 +130,50 @@ ALL_WELL, SOME_DOWN, NO_EXCHANGE, NO_LEARNING = 0, 4, 5, 6
 
 def code_of(rows: Sequence[Row]) -> int:
     """The exit code for a mesh: the first of up, exchanging, learning that a learner lacks."""
-    if not all(row.is_up for row in rows):
+    if not all(row["is_up"] for row in rows):
         return SOME_DOWN
-    if any(row.exchanges is False for row in rows):
+    if any(row["exchanges"] is False for row in rows):
         return NO_EXCHANGE
-    return NO_LEARNING if any(row.learns is False for row in rows) else ALL_WELL
+    return NO_LEARNING if any(row["learns"] is False for row in rows) else ALL_WELL
 
 
 def in_words(rows: Sequence[Row]) -> str:
     """The verdict on each learner in a sentence, and one on all of them."""
-    known = [row for row in rows if row.is_up]
+    known = [row for row in rows if row["is_up"]]
     parts = [
         f"{len(known)} of {len(rows)} are up",
-        f"{sum(row.exchanges is not False for row in known)} exchange",
-        f"{sum(row.learns is True for row in known)} learn",
-        f"for {sum(row.is_worth_it is True for row in known)} the network is worth it",
+        f"{sum(row['exchanges'] is not False for row in known)} exchange",
+        f"{sum(row['learns'] is True for row in known)} learn",
+        f"for {sum(row['is_worth_it'] is True for row in known)} the network is worth it",
     ]
-    lines = [f"{row.learner}: {row.verdict}; {row.says}" for row in rows]
+    lines = [f"{row['learner']}: {row['verdict']}; {row['says']}" for row in rows]
     return "\n".join([*lines, ", ".join(parts)])
-
-
-COLUMNS = ("learner", "pid", "verdict", "samples", "error", "alone", "last value", "last sample",
-           "queue", "neighbors", "in", "out", "refused", "certificate")  # fmt: skip
 
 
 def as_table(rows: Sequence[Row]) -> str:
     """A table as text; errors are recent ones, root mean squares in the target's units."""
-    return text_table([COLUMNS, *map(_cells, rows)])
+    cells = [
+        ["-" if row[key] is None else form(row[key]) for key, form in _COLUMNS.values()]
+        for row in map(_shown, rows)
+    ]
+    return text_table([tuple(_COLUMNS), *cells])
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    n_open = "-" if row.n_open is None else str(row.n_open)
-    return (
-        row.learner,
-        _whole(row.pid),
-        "starting" if not row.is_up and row.pid is not None else row.verdict,
-        _whole(row.samples),
-        *(_number(value) for value in (row.error, row.error_alone, row.error_last_value)),
-        "-" if row.sample_age is None else f"{duration(row.sample_age)} ago",
-        _whole(row.queued),
-        f"{n_open}/{row.n_listed}",
-        _size(row.received),
-        _size(row.sent),
-        _whole(row.refused),
-        "-" if row.certificate_seconds is None else duration(row.certificate_seconds),
-    )
+def _shown(row: Row) -> Row:
+    n_open = "-" if row["n_open"] is None else row["n_open"]
+    is_starting = not row["is_up"] and row["pid"] is not None
+    return row | {
+        "neighbors": f"{n_open}/{row['n_listed']}",
+        "verdict": "starting" if is_starting else row["verdict"],
+    }
 
 
-def _whole(value: int | None) -> str:
-    return "-" if value is None else str(value)
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-def _size(n_bytes: int | None) -> str:
+def _size(n_bytes: int) -> str:
     """A number of bytes with a unit.
 
     >>> _size(999), _size(1_250_000)
     ('999 B', '1.2 MB')
     """
-    if n_bytes is None:
-        return "-"
     if n_bytes < 1000:
         return f"{n_bytes} B"
     size = float(n_bytes)
@@ -230,3 +182,22 @@ def _size(n_bytes: int | None) -> str:
         if size < 999.5 or unit == "GB":
             break
     return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
+
+
+#: of the table: title, part of a row, and how it is shown
+_COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "learner": ("learner", str),
+    "pid": ("pid", str),
+    "verdict": ("verdict", str),
+    "samples": ("samples", str),
+    "error": ("error", "{:.4g}".format),
+    "alone": ("error_alone", "{:.4g}".format),
+    "last value": ("error_last_value", "{:.4g}".format),
+    "last sample": ("sample_age", lambda seconds: f"{duration(seconds)} ago"),
+    "queue": ("queued", str),
+    "neighbors": ("neighbors", str),
+    "in": ("received", _size),
+    "out": ("sent", _size),
+    "refused": ("refused", str),
+    "certificate": ("certificate_seconds", duration),
+}

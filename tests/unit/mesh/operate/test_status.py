@@ -12,6 +12,7 @@ from domkl.mesh.config import certificates
 from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.settings import members_at
 from domkl.mesh.operate.status import as_table, ask, ask_all, code_of, in_words, rows_of
+from domkl.mesh.operate.verdict import verdict_of
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.transports.base import Address
 
@@ -67,12 +68,20 @@ def test_rows(node, config, tmp_path):
     states = ask_all(config, tmp_path)
     assert node.asked == [("/state", "Bearer secret")]
     up, down = rows_of(config, states, {"a": 77, "b": None})
-    assert up[:14] == ("a", True, 77, 12, 11, 0.0123456, 0.02, None, 1e-5, 1, 1, 2000, 5_000_000, 5)
-    assert (up.verdict, up.exchanges, up.learns, up.is_worth_it) == ("worth it", True, True, True)
-    assert (up.error, up.error_alone, up.error_last_value, up.unit) == (1.5, 2.0, 3.0, "y")
-    assert (up.sample_age, up.queued) == (2.5, 3)
-    assert up.certificate_seconds > 1e9
-    assert (down.learner, down.is_up, down.n_listed, down.mse) == ("b", False, 1, None)
+    assert up.pop("certificate_seconds") > 1e9
+    assert up == {
+        "learner": "a", "is_up": True, "pid": 77, "round": 12, "samples": 11, "mse": 0.0123456,
+        "alone": 0.02, "last_value": None, "gap": 1e-5, "n_open": 1, "n_listed": 1,
+        "received": 2000, "sent": 5_000_000, "refused": 5, "verdict": "worth it",
+        "says": verdict_of(STATE).says, "exchanges": True, "learns": True, "is_worth_it": True,
+        "unit": "y", "error": 1.5, "error_alone": 2.0, "error_last_value": 3.0, "sample_age": 2.5,
+        "queued": 3,
+    }  # fmt: skip
+    up["certificate_seconds"] = 1e9
+    assert down == dict.fromkeys(up) | {
+        "learner": "b", "is_up": False, "n_listed": 1, "verdict": "down", "unit": "y",
+        "says": "it does not answer",
+    }  # fmt: skip
     lines = as_table([up, down]).splitlines()
     words = "a 77 worth it 11 1.5 2 3 2 s ago 3 1/1 2.0 kB 5.0 MB 5"
     assert lines[2].split()[:-2] == words.split()
@@ -83,7 +92,7 @@ def test_rows(node, config, tmp_path):
         "b: down; it does not answer",
         "1 of 2 are up, 1 exchange, 1 learn, for 1 the network is worth it",
     ]
-    assert rows_of(config, states)[0].pid == 99  # what it says itself
+    assert rows_of(config, states)[0]["pid"] == 99  # what it says itself
 
 
 def test_the_exit_code_is_the_first_rung_that_is_missing(config):
@@ -125,5 +134,5 @@ def test_an_answer_that_is_none(node, config, tmp_path, status, body):
 
 def test_a_node_that_starts_is_not_up(config):
     row = rows_of(config, {"a": {"is_ready": False}})[0]
-    assert not row.is_up
+    assert not row["is_up"]
     assert "starting" in as_table([row])

@@ -1,7 +1,7 @@
 // A learner's rows by time: from its history, and second by second from the stream. Errors are kept
 // as sums of squares, so that the error over any window is a quotient of two sums.
 
-const SUMS = ["n", "error", "alone", "last", "covered", "gap", "gaps", "sent", "received", "seconds"];
+const SUMS = ["n", "error", "alone", "last", "covered", "gap", "gaps", "sent_bytes", "received_bytes", "seconds"];
 
 export class Series {
   constructor() {
@@ -37,8 +37,8 @@ export class Series {
     if (!last || row.t > last.t) {
       this.rows.push(row);
     } else if (row.t === last.t) {
-      for (const name of SUMS) last[name] += row[name];
-      Object.assign(last, { weights: row.weights, trust: row.trust, queued: Math.max(last.queued, row.queued), open: Math.min(last.open, row.open) });
+      const sums = Object.fromEntries(SUMS.map((name) => [name, last[name] + row[name]]));
+      Object.assign(last, { ...row, ...sums, queued: Math.max(last.queued, row.queued), n_open: Math.min(last.n_open, row.n_open) });
     }
   }
 
@@ -82,17 +82,17 @@ export class Series {
   }
 }
 
+// Every column of the history is a property of its rows; errors become sums of squares.
 function rowOf(columns, by, k) {
   const n = by.n[k];
   const square = (value) => (value === null || value === undefined ? 0 : value * value * n);
   const gap = columns.disagreement[k];
-  const trust = {};
-  for (const [name, values] of Object.entries(columns.trust)) trust[name] = values[k];
+  const row = { trust: {} };
+  for (const [name, values] of Object.entries(columns)) if (Array.isArray(values)) row[name] = values[k];
+  for (const [name, values] of Object.entries(columns.trust)) row.trust[name] = values[k];
   return {
-    t: columns.start[k], n, error: square(by.rmse[k]), alone: square(by.rmse_alone[k]),
+    ...row, t: columns.start[k], n, error: square(by.rmse[k]), alone: square(by.rmse_alone[k]),
     last: square(by.rmse_last_value[k]), covered: (by.coverage[k] ?? 0) * n,
     gaps: gap === null ? 0 : 1, gap: gap === null ? 0 : gap * gap,
-    sent: columns.sent_bytes[k], received: columns.received_bytes[k], seconds: columns.seconds[k],
-    queued: columns.queued[k], open: columns.n_open[k], weights: columns.weights[k], trust,
   };
 }
