@@ -20,12 +20,6 @@ from domkl.mesh.store.history_json import history_of, samples_of
 EVERY = 1.0  # seconds between two lines of the stream
 MOST_WATCHERS = 32
 LINES = "application/x-ndjson"
-#: of the state, what a page shows
-SHOWN = (
-    "is_ready", "version", "pid", "algorithm", "mode", "n_accepted", "n_queued", "n_learned",
-    "n_repeated", "n_outside", "rejected", "strangers", "refused", "n_rounds", "n_waited", "n_idle",
-    "checkpoint", "journal_bytes", "expires", "sample_age", "recent", "verdict", "neighbors",
-)  # fmt: skip
 
 
 def watch_routes(node: Node) -> Iterator[Route]:
@@ -117,7 +111,7 @@ async def news_of(node: Node) -> AsyncIterator[dict[str, Any]]:
         yield {
             "time": recorder.clock(),
             "learners": {
-                node.folder.name: shown(node)
+                node.folder.name: state_of(node)
                 | {
                     "rows": history_of(Rows(1, rows), recorder.horizons, target),
                     "samples": {str(h): samples_of(s, target) for h, s in samples.items()},
@@ -130,12 +124,6 @@ async def news_of(node: Node) -> AsyncIterator[dict[str, Any]]:
         noted = recorder.events[-1].number if recorder.events else 0
         if not await node.sleep(EVERY):
             return
-
-
-def shown(node: Node) -> dict[str, Any]:
-    """The part of the state that a page shows."""
-    state = state_of(node)
-    return {name: state[name] for name in SHOWN if name in state}
 
 
 def hello_of(node: Node) -> dict[str, Any]:
