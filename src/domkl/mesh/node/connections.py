@@ -223,6 +223,33 @@ class Listener(socket.socket):
         self._keep_spare()
 
 
+class Joined:
+    """A transport that writes once in a turn of the loop: head and body of an answer together."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write with whatever else is written in this turn."""
+        if not self._parts:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        """Write what is left, and close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        data, self._parts = b"".join(self._parts), []
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
+
+
 class Connection(H11Protocol):
     """One connection; tells the doorkeeper how far its request is."""
 
@@ -231,7 +258,7 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start to wait for the first request."""
-        super().connection_made(transport)
+        super().connection_made(Joined(transport))  # type: ignore[arg-type]
         self._visit = self.doorkeeper.greet(self)
         self.doorkeeper.enter(self._visit, HEAD)
 

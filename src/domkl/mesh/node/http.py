@@ -396,7 +396,8 @@ class HttpServer:
         protocol = type("_Connection", (Connection,), {"doorkeeper": self._doorkeeper})
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http=protocol,
-            server_header=False, timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
+            server_header=False, proxy_headers=False,
+            timeout_graceful_shutdown=GRACE, timeout_keep_alive=KEPT,
             ssl_certfile=None if folder is None else folder / NODE,
             ssl_keyfile=None if folder is None else folder / NODE_KEY,
         )  # fmt: skip

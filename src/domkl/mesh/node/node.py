@@ -38,7 +38,7 @@ from domkl.mesh.transports.base import Transport
 from domkl.storage import Parts
 from domkl.typing import Floats
 
-TICK = 0.05  # seconds
+TICK, IDLE_TICK = 0.05, 0.2  # seconds; all that waits in an idle protocol waits for longer
 SLICE = 0.002  # seconds of events, and of learning, before frames and requests have their turn
 AHEAD = 32  # samples that the protocol holds at most; it gets more when half of them are learned
 SAVE_PAUSE = 5.0  # seconds between two checkpoints, at least: at high rates they would cost much
@@ -345,7 +345,7 @@ class Node:
             self.record()
             self.recorder.tick()
             self.certificate.look(self._clock())
-            await asyncio.sleep(TICK)
+            await asyncio.sleep(IDLE_TICK if self.is_idle else TICK)
 
     def _add(self, happened: events.Event) -> None:
         self._events.append(happened)
