@@ -2,15 +2,18 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import domkl
 from domkl.algorithms.registry import name_of
 from domkl.mesh.node.node import Node
 from domkl.mesh.operate.verdict import verdict_of
+from domkl.mesh.protocol.learner import EdgeMeasures
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.store.history_json import windows_of
+from domkl.mesh.transports.base import Traffic
 from domkl.storage import Parts
 
 MEANS = ("mse", "mse_alone", "mse_last_value", "neighbor_gap")
@@ -60,6 +63,34 @@ def state_of(node: Node, with_digest: bool = False) -> dict[str, Any]:
     return state
 
 
+def record_of(node: Node) -> dict[str, Any]:
+    """The state, and what metrics tell besides: counters of this process, in the target's units."""
+    state, recorder, expires = state_of(node), node.recorder, node.certificate.expires
+    info: Any = 1
+    for name in ("mode", "algorithm", "learner", "mesh", "version"):
+        info = {state[name]: info}
+    frames: dict[str, dict[str, int]] = {}
+    for each in state.get("refused", ()):
+        frames.setdefault(each["peer"], {})[each["reason"]] = each["n"]
+    times = {"expires_at": expires and expires.timestamp(), "last_time": recorder.last_time}
+    return {
+        "n_learned": 0,
+        **state,
+        "info": info,
+        "n_failed": node.saver.n_failed,
+        "frames_refused": frames,
+        "scores": {h: _scores(node, h) for h in recorder.horizons},
+        **{name: value for name, value in times.items() if value is not None},
+    }
+
+
+def _scores(node: Node, horizon: int) -> dict[str, float]:
+    sums, unit = node.recorder.scored(horizon), node.format.model.error_of(1.0)
+    squares = {name: float(sums[name]) * unit for name in ("errors", "alone", "last_value")}
+    n = int(sums["n"])
+    return {"n": n, "n_alone": int(sums["n_alone"]), "n_last_value": n, **squares}
+
+
 def digest(state: Parts) -> str:
     """SHA-256 of a learner's state: equal for states that are equal to the bit."""
     made = hashlib.sha256(str(state.header["learned"]).encode())
@@ -69,12 +100,10 @@ def digest(state: Parts) -> str:
 
 
 def _measures(node: Node, protocol: Protocol) -> dict[str, Any]:
-    measures, model = protocol.measures, node.format.model
-    scaled = {name: getattr(measures, name) for name in MEANS}
+    measures = protocol.measures
     return {
         "n_learned": protocol.learned,
-        **scaled,
-        "in_units": {k: None if v is None else model.error_of(v) for k, v in scaled.items()},
+        **_means(protocol, MEANS),
         "n_rounds": measures.n_rounds,
         "n_waited": measures.n_waited,
         "n_idle": measures.n_idle,
@@ -82,43 +111,39 @@ def _measures(node: Node, protocol: Protocol) -> dict[str, Any]:
             {"peer": peer, "reason": reason, "n": n}
             for (peer, reason), n in measures.refused.items()
         ],
-        "neighbors": {name: dict(facts) for name, facts in _edges(node, protocol)},
+        "neighbors": {name: _edge(node, name, edge) for name, edge in measures.edges.items()},
     }
 
 
+def _means(protocol: Protocol, names: Sequence[str]) -> dict[str, Any]:
+    """Mean squared errors, scaled and in the target's units."""
+    model, scaled = protocol.model, {name: getattr(protocol.measures, name) for name in names}
+    in_units = {k: None if v is None else model.error_of(v) for k, v in scaled.items()}
+    return {**scaled, "in_units": in_units}
+
+
 def _horizons(node: Node) -> dict[str, dict[str, Any]]:
-    """The errors of each horizon, beside those of naive forecasts, in the target's units too."""
-    found = {}
-    for protocol in node.protocols:
-        measures, model = protocol.measures, protocol.model
-        scaled = {name: getattr(measures, name) for name in (*MEANS, "mse_seasonal")}
-        found[str(model.horizon)] = {
-            "n_scored": measures.n_learned,
-            **scaled,
-            "in_units": {k: None if v is None else model.error_of(v) for k, v in scaled.items()},
+    """The errors of each horizon, beside those of naive forecasts."""
+    return {
+        str(each.model.horizon): {
+            "n_scored": each.measures.n_learned,
+            **_means(each, (*MEANS, "mse_seasonal")),
         }
-    return found
+        for each in node.protocols
+    }
 
 
-def _edges(node: Node, protocol: Protocol) -> Iterator[tuple[str, dict[str, Any]]]:
-    """For each neighbor: the state of the edge, exchanges, traffic."""
+def _edge(node: Node, name: str, edge: EdgeMeasures) -> dict[str, Any]:
+    """The state of the edge to a neighbor, exchanges, traffic."""
     traffic = {} if node.transport is None else node.transport.traffic()
-    for name, edge in protocol.measures.edges.items():
-        heard, moved = edge.last_heard, traffic.get(name)
-        yield (
-            name,
-            {
-                "is_open": edge.is_open,
-                "n_exchanged": edge.n_exchanged,
-                "n_asked": edge.n_asked,
-                "n_epochs": edge.n_epochs,
-                "is_distrusted": edge.is_barred,
-                "n_distrusted": edge.n_barred,
-                "silent_seconds": None if heard is None else round(node.seconds_since(heard), 3),
-                "sent": 0 if moved is None else moved.sent,
-                "sent_bytes": 0 if moved is None else moved.sent_bytes,
-                "received": 0 if moved is None else moved.received,
-                "received_bytes": 0 if moved is None else moved.received_bytes,
-                "dropped": 0 if moved is None else moved.dropped,
-            },
-        )
+    heard, moved = edge.last_heard, traffic.get(name, Traffic())
+    return {
+        "is_open": edge.is_open,
+        "n_exchanged": edge.n_exchanged,
+        "n_asked": edge.n_asked,
+        "n_epochs": edge.n_epochs,
+        "is_distrusted": edge.is_barred,
+        "n_distrusted": edge.n_barred,
+        "silent_seconds": None if heard is None else round(node.seconds_since(heard), 3),
+        **asdict(moved),
+    }

@@ -74,18 +74,16 @@ def watch_routes(node: Node) -> Iterator[Route]:
 
 def span_of(request: Request) -> tuple[float, float]:
     """The time since when, and the step, both in seconds."""
-    return _seconds(request, "since", 0.0), _seconds(request, "step", 1.0)
-
-
-def _seconds(request: Request, name: str, default: float) -> float:
-    said = request.query_params.get(name)
-    try:
-        found = default if said is None else float(said)
-    except ValueError:
-        found = math.nan
-    if not 0 <= found < math.inf:
-        raise DataError(f"{name} must be seconds, 0 or more, got {said!r}")
-    return found
+    found = []
+    for name, default in (("since", "0"), ("step", "1")):
+        said = request.query_params.get(name, default)
+        try:
+            found.append(float(said))
+        except ValueError:
+            found.append(math.nan)
+        if not 0 <= found[-1] < math.inf:
+            raise DataError(f"{name} must be seconds, 0 or more, got {said!r}")
+    return found[0], found[1]
 
 
 def horizon_of(request: Request) -> int:
@@ -130,23 +128,20 @@ def hello_of(node: Node) -> dict[str, Any]:
     """What a page of this node must know first: the node, its neighbors, the target."""
     config, name = node.folder.config, node.folder.name
     near = config.neighbors(name)
-    return {
-        **hello_of_mesh(config, (name, *near)),
+    return hello_of_mesh(config, (name, *near)) | {
         "watched": [name],
         "edges": [[name, each] for each in near],
         "horizons": list(node.recorder.horizons),
-        "kernels": [kernel_name(each) for each in config.bank()],
     }
 
 
 def hello_of_mesh(config: MeshConfig, names: tuple[str, ...]) -> dict[str, Any]:
     """The same of some learners of a mesh."""
-    places = {each.name: each.place for each in config.members}
     return {
         "mesh": config.name,
         "target": target_of(config),
         "silence": config.timing.silence,
-        "learners": [{"name": name, "place": places[name]} for name in names],
+        "learners": [{"name": name, "place": config.member(name).place} for name in names],
         "watched": list(names),
         "edges": [list(edge) for edge in config.edges],
         "horizons": [1],
@@ -156,7 +151,7 @@ def hello_of_mesh(config: MeshConfig, names: tuple[str, ...]) -> dict[str, Any]:
 
 def target_of(config: MeshConfig) -> dict[str, Any]:
     """Name and range of what is predicted."""
-    return {"name": config.target.name, "low": config.target.low, "high": config.target.high}
+    return {name: getattr(config.target, name) for name in ("name", "low", "high")}
 
 
 def kernel_name(kernel: Any) -> str:
