@@ -10,7 +10,7 @@ import domkl
 from domkl.algorithms.registry import name_of
 from domkl.mesh.node.node import Node
 from domkl.mesh.operate.verdict import verdict_of
-from domkl.mesh.protocol.learner import EdgeMeasures
+from domkl.mesh.protocol.measures import EdgeMeasures
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.store.history_json import windows_of
 from domkl.mesh.transports.base import Traffic
