@@ -9,7 +9,7 @@
 # make licences  list the licences of what domkl needs
 # make examples  run the examples, and write their pictures to docs/images/examples
 # make quick  lint and test without real processes, documents and long runs; for while one writes
-# make soak   set up .venv with everything; run the mesh through ten thousand schedules of faults
+# make soak   set up .venv with everything; run the mesh through eleven thousand schedules of faults
 # make attack set up .venv with everything; attack real nodes: HTTP, memory, floods, disk, kills
 # make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes,
 #             and how it grows with learners, MPI ranks and nodes of a mesh

@@ -11,15 +11,18 @@ relative to the largest dual. Only algorithms with duals are run: DOKL, DOMKL, m
 """
 
 import argparse
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 
 from domkl.mesh.protocol.edges import Edge, Pair
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.protocol.wire import Fields
-from domkl.mesh.testing import draw, play
-from domkl.mesh.testing.schedules import algorithm_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from schedules import algorithm_of, draw, play
 
 
 class Naive(Protocol):

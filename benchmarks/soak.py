@@ -8,10 +8,11 @@ duals over the network relative to the largest dual, the samples that were never
 schedules at whose end a guard does not heed a neighbor. If a guarantee is broken, the seed is named
 and the exit code is 1. To repeat a seed:
 
-    python -c "from domkl.mesh.testing import *; print(play(draw(SEED)))"
+    python benchmarks/soak.py --first SEED --schedules 1
 
 With ``--harsh`` schedules are of the harsher kind, `draw_harsh`. With ``--guard`` learners have
-guards, as in a mesh.
+guards, as in a mesh. With ``--algorithm`` all schedules are of one algorithm, which may be one of
+your own.
 """
 
 import argparse
@@ -20,15 +21,17 @@ import sys
 from collections import defaultdict
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
 from domkl.graphs.graph import Graph
-from domkl.mesh.testing import Schedule, draw, draw_harsh, play
-from domkl.mesh.testing.schedules import MEASURED, model, stream
 from domkl.sim.simulate import simulate
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
+from schedules import MEASURED, Schedule, draw, draw_harsh, model, play, stream
 
 #: largest mean error over all schedules, relative to the runs without faults, and over those of
 #: the harsher kind; there also relative to learners without neighbors
@@ -65,8 +68,8 @@ def harsh_result(seed: int, algorithm: str | None = None, *, is_guarded: bool = 
     return _result(draw_harsh(seed, algorithm), is_guarded)
 
 
-def result(seed: int, *, is_guarded: bool = False) -> Result:
-    return _result(draw(seed), is_guarded)
+def result(seed: int, algorithm: str | None = None, *, is_guarded: bool = False) -> Result:
+    return _result(draw(seed, algorithm), is_guarded)
 
 
 def _result(schedule: Schedule, is_guarded: bool) -> Result:
@@ -138,10 +141,12 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--harsh", action="store_true", help="schedules of the harsher kind")
     parser.add_argument("--guard", action="store_true", help="learners with guards, as in a mesh")
+    parser.add_argument("--algorithm", metavar="NAME", help="of all schedules; or module:Name")
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.schedules)
     with ProcessPoolExecutor(args.workers) as pool:
-        one = partial(harsh_result if args.harsh else result, is_guarded=args.guard)
+        kind = harsh_result if args.harsh else result
+        one = partial(kind, algorithm=args.algorithm, is_guarded=args.guard)
         todo = pool.map(one, seeds, chunksize=5)
         results = list(tqdm(todo, total=len(seeds), unit="schedule", file=sys.stderr))
     show(results)

@@ -24,9 +24,17 @@ settings.load_profile("domkl")
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Say so where the page cannot be tested."""
+    """Name the seeds of the schedules of faults; say so where the page cannot be tested."""
     import browser
+    import schedule_seeds as seeds
 
+    reports = [each for found in terminalreporter.stats.values() for each in found]
+    if any("test_mesh_schedules" in getattr(each, "nodeid", "") for each in reports):
+        last = seeds.FIRST + seeds.N_SCHEDULES - 1
+        terminalreporter.write_line(
+            f"schedules of faults: seeds {seeds.FIRST} to {last}, of commit {seeds.COMMIT[:7]};"
+            f" repeat them by\n  {seeds.REPEAT}"
+        )
     why = browser.missing()
     if why is not None:
         terminalreporter.write_line(f"the live page was not tested in a browser: it {why}")

@@ -312,10 +312,11 @@ def _section(page, heading):
 
 
 def test_the_protocol_page_agrees_with_the_code():
+    import schedules
+
     from domkl.algorithms.base import Algorithm
     from domkl.mesh.protocol import edges, wire
     from domkl.mesh.protocol.events import Timing
-    from domkl.mesh.testing import schedules
 
     page = (ROOT / "docs/explanation/mesh-protocol.md").read_text()
     frames = _section(page, "Frames")

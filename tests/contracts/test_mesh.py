@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from schedules import DRAWN, algorithm_of
 
 import domkl
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
-from domkl.mesh.testing.schedules import DRAWN, algorithm_of
 
 ALGORITHMS = {
     **{name: algorithm_of(name) for name in DRAWN},

@@ -5,5 +5,5 @@ transports   move frames between processes, and authenticate their senders
 node         the process of a learner, `domkl node`: protocol, transport, files, HTTP
 config       `mesh.toml`, certificates, and the folders of a mesh
 local        start and watch many nodes on one machine
-testing      a virtual network and random schedules of faults
+testing      a virtual network with faults and liars
 """

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from schedules import DRAWN, algorithm_of
 
 import domkl
 from domkl.errors import DataError
 from domkl.learner.local import LocalLearner
 from domkl.mesh.protocol.wire import Offer
-from domkl.mesh.testing.schedules import DRAWN, algorithm_of
 
 
 def learner_of(algorithm=None, *neighbors):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from schedules import DRAWN, algorithm_of
 
 import domkl
 from domkl.errors import DataError, ParameterError
@@ -13,7 +14,6 @@ from domkl.mesh.protocol.events import Checkpoint, Neighbors, Predicted, Sample,
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.testing import Conditions, VirtualNetwork
-from domkl.mesh.testing.schedules import DRAWN, algorithm_of
 from domkl.storage import Parts
 
 ALGORITHMS = {name: algorithm_of(name) for name in DRAWN}

@@ -4,12 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from schedules import (
+    DRAWN,
+    MESSAGE_PASSING,
+    Outcome,
+    algorithm_of,
+    draw,
+    draw_harsh,
+    model,
+    play,
+    stream,
+)
 
 import domkl
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.errors import ParameterError
-from domkl.mesh.testing import Conditions, Outcome, draw, draw_harsh, play
-from domkl.mesh.testing.schedules import DRAWN, MESSAGE_PASSING, algorithm_of, model, stream
+from domkl.mesh.testing import Conditions
 
 
 def test_every_registered_algorithm_that_can_be_meshed_is_drawn():
