@@ -1,6 +1,10 @@
-"""Layers, light import, no global randomness, exported names, short functions, tests for all."""
+"""Layers, light import, no global randomness, exported names, short functions, tests for all.
+
+A rule is one test, which lists all that break it.
+"""
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -59,15 +63,12 @@ THIRD_PARTY = {
 #: annotationlib since Python 3.14
 STANDARD = sys.stdlib_module_names | {"annotationlib"}
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
+TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in FILES}
+MAX_LINES = 640  # lines of code of a file, by tools/lines.py
 
 
-def package(path):
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
-
-
-def imports(path):
+def imports(tree):
     """(module, is at the top of the file) of every import."""
-    tree = ast.parse(path.read_text())
     top = {id(node) for node in tree.body}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
@@ -77,25 +78,41 @@ def imports(path):
                 yield name.name, id(node) in top
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_imports_go_down(path):
-    here = package(path)
-    for module, is_top in imports(path):
-        parts = module.split(".")
-        if parts[0] == "domkl" and len(parts) > 1:
-            there = parts[1]
-            lower = (
-                LEVEL[there] < LEVEL[here] or (there == here) or LEVEL[here] == LEVEL[there] == 0
-            )
-            assert lower, f"{here} imports {module}"
-            if here == "algorithms" and LEVEL[there] == 1:
-                assert there == "core", f"algorithms see {module}"
-        elif parts[0] not in STANDARD and parts[0] != "domkl":
-            allowed = THIRD_PARTY.get(here, {"numpy", "scipy"})
-            assert parts[0] in allowed, f"{here} imports {module}"
-            assert is_top or here in ("estimators", "experiments", "cli"), (
-                f"{module} inside a function"
-            )
+def is_allowed(here, module, is_top):
+    """Whether a package may import a module, at the top of a file or inside a function."""
+    first, _, rest = module.partition(".")
+    if first == "domkl":
+        there = rest.partition(".")[0]
+        if not rest or there == here:
+            return True
+        if here == "algorithms" and LEVEL[there] == 1 and there != "core":
+            return False
+        return LEVEL[there] < LEVEL[here] or LEVEL[here] == LEVEL[there] == 0
+    if first in STANDARD:
+        return True
+    is_placed = is_top or here in ("estimators", "experiments", "cli")
+    return is_placed and first in THIRD_PARTY.get(here, {"numpy", "scipy"})
+
+
+def test_imports_go_down():
+    """Between packages; third parties as listed above, at the top of a file."""
+    wrong = [
+        f"{name} imports {module}{'' if is_top else ' inside a function'}"
+        for name, tree in TREES.items()
+        for module, is_top in imports(tree)
+        if not is_allowed(Path(name).parts[0].removesuffix(".py"), module, is_top)
+    ]
+    assert wrong == []
+
+
+def test_the_rule_of_imports_refuses():
+    wrong = [
+        ("core", "domkl.sim.simulate"), ("sim", "domkl.mesh.node"), ("algorithms", "domkl.data"),
+        ("core", "pandas"), ("mesh", "tqdm"),
+    ]  # fmt: skip
+    assert [each for each in wrong if is_allowed(*each, True)] == []
+    assert not is_allowed("core", "numba", is_top=False)
+    assert is_allowed("cli", "domkl.mesh.node", is_top=False)
 
 
 #: names that Numba and llvmlite do not document, as other files would have to write them
@@ -106,16 +123,17 @@ PRIVATE = re.compile(
 
 def test_numbas_private_parts_are_in_one_file():
     """So a new release of Numba can break one file, which states the versions that were tested."""
-    home, found = SOURCE / "core" / "numba_internals.py", []
-    for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())) if path != home else ():
+    home = "core/numba_internals.py"
+    found = []
+    for name, tree in TREES.items():
+        for node in ast.walk(tree) if name != home else ():
             names = [getattr(node, "module", None), getattr(node, "attr", None)]
             names += [
                 each.name for each in getattr(node, "names", ()) if isinstance(each, ast.alias)
             ]
-            found += [f"{path.relative_to(SOURCE)}: {n}" for n in names if PRIVATE.search(n or "")]
+            found += [f"{name}: {each}" for each in names if PRIVATE.search(each or "")]
     assert found == []
-    assert PRIVATE.search(home.read_text())
+    assert PRIVATE.search((SOURCE / home).read_text())
 
 
 #: modules that only POSIX systems have; names of signal and os that Windows lacks
@@ -170,10 +188,9 @@ def test_importing_domkl_is_light():
     assert out.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("name", domkl.__all__)
-def test_exported_names_exist(name):
-    assert getattr(domkl, name) is not None
-    assert name in dir(domkl)
+def test_exported_names_exist():
+    assert [name for name in domkl.__all__ if getattr(domkl, name) is None] == []
+    assert sorted(set(domkl.__all__) - set(dir(domkl))) == []
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -181,11 +198,16 @@ def test_an_unknown_name_is_an_attribute_error():
         _ = domkl.DOMKXYZ
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_no_global_randomness(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith("np.random."):
-            assert node.attr in ("Generator", "default_rng"), ast.unparse(node)
+def test_no_global_randomness():
+    used = [
+        f"{name}: {ast.unparse(node)}"
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node).startswith("np.random.")
+        and node.attr not in ("Generator", "default_rng")
+    ]
+    assert used == []
 
 
 def code_lines(function):
@@ -199,9 +221,9 @@ def code_lines(function):
 def test_functions_stay_short():
     """No function needs a screen of its own, and most of them are a few lines."""
     lengths = {
-        f"{path.relative_to(SOURCE)}: {node.name}": code_lines(node)
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text()))
+        f"{name}: {node.name}": code_lines(node)
+        for name, tree in TREES.items()
+        for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
     assert [name for name, n in lengths.items() if n > 60] == []
@@ -210,23 +232,33 @@ def test_functions_stay_short():
     assert ordered[9 * len(ordered) // 10] <= 15
 
 
+def test_files_can_be_read_in_one_sitting():
+    spec = importlib.util.spec_from_file_location("lines", TESTS.parent / "tools" / "lines.py")
+    lines = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(lines)
+    found = {path.as_posix(): len(code) for path, code in lines.of_folder(SOURCE).items()}
+    assert {name: n for name, n in found.items() if n > MAX_LINES} == {}
+
+
 #: rows of tests/README.md that say where a module without a test file of its own name is tested
 ELSEWHERE = dict(re.findall(r"^\| `([\w/]+\.py)` \| (.+) \|$", README.read_text(), re.M))
-MODULES = {path.relative_to(SOURCE).as_posix() for path in FILES if path.name != "__init__.py"}
+MODULES = {name for name in TREES if not name.endswith("__init__.py")}
 
 
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_every_module_has_tests(module):
+def test_every_module_has_tests():
     """In tests/unit/<folder>/test_<name>.py, or where tests/README.md says."""
-    path = Path(module)
-    own = TESTS / "unit" / path.parent / f"test_{path.name}"
-    if own.exists():
-        assert module not in ELSEWHERE, f"tests/README.md: {module} has tests of its own by now"
-        return
-    assert module in ELSEWHERE, f"write {own}, or a row in tests/README.md that says where"
-    named = re.findall(r"`([^`]+)`", ELSEWHERE[module])
-    assert named
-    assert [name for name in named if not (TESTS / name).is_file()] == []
+    wrong = []
+    for module in sorted(MODULES):
+        path = Path(module)
+        own = Path("unit") / path.parent / f"test_{path.name}"
+        named = re.findall(r"`([^`]+)`", ELSEWHERE.get(module, ""))
+        if (TESTS / own).exists() and module in ELSEWHERE:
+            wrong.append(f"tests/README.md: {module} has tests of its own by now")
+        elif not (TESTS / own).exists() and not named:
+            wrong.append(f"write tests/{own}, or a row in tests/README.md for {module}")
+        missing = [name for name in named if not (TESTS / name).is_file()]
+        wrong += [f"tests/README.md: there is no {name}" for name in missing]
+    assert wrong == []
 
 
 def test_the_page_of_the_tests_names_what_is_there():
