@@ -6,18 +6,18 @@ Scaling is one offset and one divisor a column, the same at every node. Ranges o
 node of a mesh can do.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from domkl.data.clock import CALENDAR, Clock, duration_words
 from domkl.data.nodes import NodeTable
-from domkl.data.rows import RowPlan, default_hold, rounds_of
-from domkl.data.streams import check_known, ranges_of, scaled
+from domkl.data.rows import RowMaker, RowPlan, default_hold
+from domkl.data.streams import check_known, labels, ranges_of, scaled
 from domkl.data.types import Bounds, Station
-from domkl.errors import ParameterError
+from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
 _KM_PER_DEGREE = 111.195  # of a great circle of the mean Earth
@@ -64,6 +64,47 @@ class Forecast:
     horizons: tuple[int, ...] = (1,)
     hold: int | None = None
     scale: str = "minmax"
+
+
+class Rounds(NamedTuple):
+    """Streams of all nodes for one horizon, ready for `simulate`."""
+
+    X: Floats  # (T, K, d) NaN where inputs are missing
+    y: Floats  # (T, K) NaN where the label is; it knows its delay, horizon - 1
+    first: int  # the tick of round 0
+
+
+def _some(names: Sequence[str]) -> str:
+    """All names, or the first five of more."""
+    return ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:5])}, …"
+
+
+def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
+    """Rounds of all nodes for each horizon, from values (T, K, columns of the plan).
+
+    The first rounds, in which no node has all of its inputs yet, are left out. A label ``h`` ticks
+    ahead is learned h - 1 rounds later than in the order of the paper: `streams.Labels` knows.
+    """
+    n_ticks, longest = len(values), max(plan.horizons)
+    if n_ticks <= longest:
+        raise DataError(f"horizon must be below the {n_ticks} ticks of the stream, got {longest}")
+    blocks = [RowMaker(plan).push(values[:, k]) for k in range(values.shape[1])]
+    complete = ~np.isnan(np.stack([block.X for block in blocks])).any(axis=2)  # (K, T)
+    known = np.flatnonzero(complete.any(axis=0))
+    if not known.size or known[0] + longest >= n_ticks:
+        raise DataError(
+            f"some node must have all inputs ({_some(plan.names)}) at one time and a label"
+            f" {longest} ticks later, got none in {n_ticks} ticks; lags may be too long, or an"
+            " input may be missing throughout"
+        )
+    first = int(known[0])
+    made = {}
+    for h in plan.horizons:
+        pairs = [block.pairs[h] for block in blocks]
+        X = np.stack([each.X[first + h :] for each in pairs], axis=1)
+        y = np.stack([each.y[first + h :] for each in pairs], axis=1)
+        made[h] = Rounds(X, labels(y, max(h, 1)), first)
+    return made
 
 
 def prepare(
@@ -148,8 +189,7 @@ def plan_of(
             scales[column] = (float(made.offset), float(made.divisor))
             if made.n_outside:
                 n_outside[column] = int(made.n_outside)
-    kept = {field: getattr(plan, field) for field in plan.__dataclass_fields__}
-    return RowPlan(**kept | {"scales": scales}), n_outside
+    return replace(plan, scales=scales), n_outside
 
 
 def two_classes(column: str, known: Floats) -> tuple[float, float]:

@@ -29,7 +29,6 @@ from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.data.clock import CALENDAR, HOUR, Clock, calendar
-from domkl.data.streams import labels
 from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
@@ -47,6 +46,18 @@ def default_hold(clock: Clock) -> int:
     (24, 3)
     """
     return max(HOLD // clock.step, 3) if clock.is_dated else 24
+
+
+def lagged(values: Floats, lag: int, n: int) -> Floats:
+    """The values at a lag of the last n ticks, (n,); lag 1 is the value at the tick itself.
+
+    Examples
+    --------
+    >>> lagged(np.array([1.0, 2.0, 3.0, 4.0]), lag=2, n=3).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    stop = len(values) - lag + 1
+    return values[stop - n : stop]
 
 
 @dataclass(frozen=True)
@@ -288,20 +299,14 @@ class RowMaker:
 
     def _inputs(self, window: Floats, n: int) -> Floats:
         """The inputs at the last n ticks of a window of held values."""
-        plan, end = self.plan, len(window)
-        shift = 1 if plan.horizons == (0,) else 0
-        made = []
-        for lag in plan.lags:
-            stop = end - lag + 1 - shift
-            made.append(plan.scaled(plan.target, window[stop - n : stop, 0]))
+        plan, shift = self.plan, 1 if self.plan.horizons == (0,) else 0
+        made = [plan.scaled(plan.target, lagged(window[:, 0], lag + shift, n)) for lag in plan.lags]
         for name in plan.inputs:
             if plan.is_calendar(name):
                 made += list(calendar(name, self._times(n)).T)
                 continue
-            place = plan.columns.index(name)
-            for lag in plan.input_lags:
-                stop = end - lag + 1
-                made.append(plan.scaled(name, window[stop - n : stop, place]))
+            column = window[:, plan.columns.index(name)]
+            made += [plan.scaled(name, lagged(column, lag, n)) for lag in plan.input_lags]
         return np.stack(made, axis=1) if made else np.empty((n, 0))
 
     def _ahead(self, held: Floats, times: "np.typing.NDArray[np.int64]") -> Floats:
@@ -316,44 +321,3 @@ class RowMaker:
 
     def _n_ahead(self) -> int:
         return sum(2 if self.plan.is_calendar(name) else 1 for name in self.plan.ahead)
-
-
-class Rounds(NamedTuple):
-    """Streams of all nodes for one horizon, ready for `simulate`."""
-
-    X: Floats  # (T, K, d) NaN where inputs are missing
-    y: Floats  # (T, K) NaN where the label is; it knows its delay, horizon - 1
-    first: int  # the tick of round 0
-
-
-def _some(names: Sequence[str]) -> str:
-    """All names, or the first five of more."""
-    return ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:5])}, …"
-
-
-def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
-    """Rounds of all nodes for each horizon, from values (T, K, columns of the plan).
-
-    The first rounds, in which no node has all of its inputs yet, are left out. A label ``h`` ticks
-    ahead is learned h - 1 rounds later than in the order of the paper: `streams.Labels` knows.
-    """
-    n_ticks, longest = len(values), max(plan.horizons)
-    if n_ticks <= longest:
-        raise DataError(f"horizon must be below the {n_ticks} ticks of the stream, got {longest}")
-    blocks = [RowMaker(plan).push(values[:, k]) for k in range(values.shape[1])]
-    complete = ~np.isnan(np.stack([block.X for block in blocks])).any(axis=2)  # (K, T)
-    known = np.flatnonzero(complete.any(axis=0))
-    if not known.size or known[0] + longest >= n_ticks:
-        raise DataError(
-            f"some node must have all inputs ({_some(plan.names)}) at one time and a label"
-            f" {longest} ticks later, got none in {n_ticks} ticks; lags may be too long, or an"
-            " input may be missing throughout"
-        )
-    first = int(known[0])
-    made = {}
-    for h in plan.horizons:
-        pairs = [block.pairs[h] for block in blocks]
-        X = np.stack([each.X[first + h :] for each in pairs], axis=1)
-        y = np.stack([each.y[first + h :] for each in pairs], axis=1)
-        made[h] = Rounds(X, labels(y, max(h, 1)), first)
-    return made

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks, rng
+from domkl.data.rows import lagged
 from domkl.data.types import Bounds
 from domkl.errors import DataError, ParameterError
 from domkl.options import PARTITIONS, SCALES
@@ -179,8 +180,9 @@ def embed(series: ArrayLike, n_lags: int, *, horizon: int = 1) -> tuple[Floats, 
         raise DataError(
             f"series must be longer than its {n_lags} lags{ahead}, got {len(values)} values"
         )
-    windows = np.lib.stride_tricks.sliding_window_view(values, n_lags + horizon)
-    return windows[:, n_lags - 1 :: -1].copy(), labels(windows[:, -1].copy(), horizon)
+    n, known = len(values) - n_lags - horizon + 1, values[:-horizon]
+    X = np.stack([lagged(known, lag, n) for lag in range(1, n_lags + 1)], axis=1)
+    return X, labels(values[-n:].copy(), horizon)
 
 
 def deal(

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domkl.data.clock import HOUR, Clock
-from domkl.data.rows import RowMaker, RowPlan, default_hold, rounds_of
+from domkl.data.forecast import rounds_of
+from domkl.data.rows import RowMaker, RowPlan, default_hold
 from domkl.errors import DataError, ParameterError
 
 PLAN = RowPlan(

@@ -9,8 +9,8 @@ from mesh_http import served
 from mesh_node import DEADLINE, Client, made, solo_config, until, wait_until
 
 import domkl
+from domkl.data.forecast import rounds_of
 from domkl.data.nodes import Form
-from domkl.data.rows import rounds_of
 from domkl.errors import DataError
 from domkl.mesh.config.file import Member, write_config
 from domkl.mesh.config.folder import init_mesh
