@@ -23,6 +23,7 @@ from domkl.mesh.operate.launcher import Ended, Launcher, Options
 from domkl.mesh.operate.status import Row, as_table, ask_all, code_of, in_words, rows_of
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
+from domkl.text import parse_names
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
@@ -33,12 +34,11 @@ def status(args: argparse.Namespace) -> int:
     config = read_mesh(args.folder)
     rows = rows_of(config, ask_all(config, args.folder))
     if not args.watch:
-        _print(rows, args.json, with_words=True)
+        print(_text(rows, args.json))
         return code_of(rows)
     with _signals() as asked, Screen(sys.stdout) as screen:
         while not asked & ENDING:
-            text = _as_json(rows) if args.json else f"{as_table(rows)}\n\n{in_words(rows)}"
-            (screen.say if args.json else screen.show)(text)
+            (screen.say if args.json else screen.show)(_text(rows, args.json))
             _sleep(EVERY if screen.is_terminal or args.json else SELDOM, asked)
             rows = rows_of(config, ask_all(config, args.folder))
     return code_of(rows)
@@ -91,14 +91,9 @@ def _sleep(seconds: float, asked: set[int]) -> None:
 
 def up(args: argparse.Namespace) -> int:
     """Run all learners until Ctrl-C, or until none runs any more."""
-    names = None if args.only is None else [n.strip() for n in args.only.split(",") if n.strip()]
     rows: list[Row] = []
-    with (
-        Launcher(
-            args.folder, options=_options(args), names=names, restart=args.restart
-        ) as launcher,
-        _signals() as asked,
-    ):
+    given = {"options": _options(args), "names": parse_names(args.only), "restart": args.restart}
+    with Launcher(args.folder, **given) as launcher, _signals() as asked:
         with noted_compilation():
             warm_up(launcher.config.model())  # otherwise each node would do it
         if not asked & ENDING:
@@ -108,7 +103,7 @@ def up(args: argparse.Namespace) -> int:
         print(f"stopping {len(launcher.nodes)} nodes", file=sys.stderr)
         launcher.stop()
         codes = {name: node.code for name, node in launcher.nodes.items()}
-    _print(rows, args.json)
+    print(_text(rows, args.json, with_words=False))
     # a node that gets SIGTERM before it handles signals ends by the signal itself
     bad = [name for name, code in codes.items() if code not in (0, -signal.SIGTERM, None)]
     if bad:
@@ -273,11 +268,7 @@ class Screen:
             self._n_lines = 0
 
 
-def _print(rows: Sequence[Row], as_json: bool, with_words: bool = False) -> None:
-    words = f"\n\n{in_words(rows)}" if with_words else ""
-    print(_as_json(rows) if as_json else as_table(rows) + words)
-
-
-def _as_json(rows: Sequence[Row]) -> str:
-    found = {"learners": rows, "code": code_of(rows)}
-    return json.dumps(found, allow_nan=False)
+def _text(rows: Sequence[Row], as_json: bool, with_words: bool = True) -> str:
+    if as_json:
+        return json.dumps({"learners": rows, "code": code_of(rows)}, allow_nan=False)
+    return as_table(rows) + (f"\n\n{in_words(rows)}" if with_words else "")

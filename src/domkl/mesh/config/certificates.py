@@ -29,6 +29,9 @@ from domkl.mesh.transports.base import check_name
 
 CA, CA_KEY, NODE, NODE_KEY = "ca.pem", "ca.key", "node.pem", "node.key"
 AUTHORITY_DAYS = 3650
+#: of a key, as X.509 names them
+USES = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment",
+        "key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only")  # fmt: skip
 SKEW = timedelta(hours=1)  # clocks of nodes may differ by this much
 
 
@@ -115,7 +118,7 @@ def issue(
 
 def expires(path: Path) -> datetime:
     """When the first certificate in a file expires."""
-    return _load(path)[0].not_valid_after_utc
+    return validity(path)[1]
 
 
 def validity(path: Path) -> tuple[datetime, datetime]:
@@ -188,17 +191,8 @@ def _subject(common_name: str) -> x509.Name:
 
 
 def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not is_authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=is_authority,
-        crl_sign=is_authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    allowed = ("key_cert_sign", "crl_sign") if is_authority else ("digital_signature",)
+    return x509.KeyUsage(**{use: use in allowed for use in USES})
 
 
 def _host(text: str) -> x509.GeneralName:

@@ -131,7 +131,6 @@ def hello_of(node: Node) -> dict[str, Any]:
     return hello_of_mesh(config, (name, *near)) | {
         "watched": [name],
         "edges": [[name, each] for each in near],
-        "horizons": list(node.recorder.horizons),
     }
 
 
@@ -144,7 +143,7 @@ def hello_of_mesh(config: MeshConfig, names: tuple[str, ...]) -> dict[str, Any]:
         "learners": [{"name": name, "place": config.member(name).place} for name in names],
         "watched": list(names),
         "edges": [list(edge) for edge in config.edges],
-        "horizons": [1],
+        "horizons": [1] if config.forecast is None else list(config.forecast.horizons),
         "kernels": [kernel_name(each) for each in config.bank()],
     }
 

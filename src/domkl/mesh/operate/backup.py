@@ -20,7 +20,6 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -69,11 +68,15 @@ def back_up(folder: Path, archive: Path, *, with_keys: bool = False) -> Made:
         tarfile.open(fileobj=file, mode="w:gz") as tar,
         tempfile.TemporaryDirectory(prefix=".domkl-", dir=archive.absolute().parent) as draft,
     ):
-        for name, path in _files(folder, with_keys):
-            _add(tar, name, path.read_bytes(), digests)
-        for prefix, place in _data_folders(folder):
+        for prefix, place in _places(folder):
+            for name in (*PLAIN, *(SECRETS if with_keys else ())):
+                if (place / name).is_file():
+                    inner = (PurePosixPath(prefix) / name).as_posix()
+                    _add(tar, inner, (place / name).read_bytes(), digests)
+            if not (place / DATA).is_dir():
+                continue
             copy = Path(draft) / (prefix or "node")
-            learners[prefix or folder.absolute().name] = copy_data(place, copy)
+            learners[prefix or folder.absolute().name] = copy_data(place / DATA, copy)
             for path in sorted(each for each in copy.rglob("*") if each.is_file()):
                 inner = (PurePosixPath(prefix) / DATA / path.relative_to(copy)).as_posix()
                 _add(tar, inner, path.read_bytes(), digests)
@@ -129,27 +132,15 @@ def _opened(copy: Path) -> int:
     return log.last
 
 
-def _files(folder: Path, with_keys: bool) -> Iterator[tuple[str, Path]]:
-    """The files besides data, of the folder and of all folders of learners in it."""
-    places = [folder, *(each for each in sorted(folder.iterdir()) if _is_part(each))]
-    for place in places:
-        for name in (*PLAIN, *(SECRETS if with_keys else ())):
-            if (place / name).is_file():
-                yield (place / name).relative_to(folder).as_posix(), place / name
+def _places(folder: Path) -> list[tuple[str, Path]]:
+    """Names and folders: the given one without a name, and those of learners, authority, router."""
+    inside = ((path.name, path) for path in sorted(folder.iterdir()) if _is_part(path))
+    return [("", folder), *inside]
 
 
 def _is_part(path: Path) -> bool:
     is_learner = (path / MESH).is_file() and not path.is_symlink()
     return path.is_dir() and (is_learner or path.name in (AUTHORITY, ROUTER))
-
-
-def _data_folders(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Names and data of the learners; the name is empty if the folder itself is a learner's."""
-    if (folder / DATA).is_dir():
-        yield "", folder / DATA
-    for path in sorted(folder.iterdir()):
-        if _is_part(path) and (path / DATA).is_dir():
-            yield path.name, path / DATA
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, digests: dict[str, str]) -> None:

@@ -40,15 +40,12 @@ class Hub:
 
     def __init__(self, config: MeshConfig, folder: Path) -> None:
         self.config, self.folder = config, folder
-        down = {"is_ready": False, "since": time.time(), "verdict": verdict_of(None)._asdict()}
-        self._now: dict[str, dict[str, Any]] = {name: dict(down) for name in config.names}
+        self._now = {name: _down() for name in config.names}
         self._watchers: list[dict[str, dict[str, Any]]] = []
         self._is_over = threading.Event()
         self._heard_all = asyncio.Event()
         self._unheard = set(config.names)
         self._silent: set[str] = set()
-        self._kernels: list[str] | None = None
-        self._horizons: list[int] = [1]
 
     def start(self) -> None:
         """Follow all nodes, from within the loop of the server."""
@@ -70,16 +67,11 @@ class Hub:
         """Whether a learner's stream ended, or was not to be had: asking it is of no use."""
         return name in self._silent
 
-    def hello(self) -> dict[str, Any]:
-        """What a page must know first."""
-        found = hello_of_mesh(self.config, self.config.names)
-        return found | {"horizons": self._horizons, "kernels": self._kernels or found["kernels"]}
-
     async def lines(self) -> AsyncIterator[dict[str, Any]]:
         """The lines of the stream: first what there is, then every second what is new."""
         with contextlib.suppress(TimeoutError):  # just started: wait for the first answers
             await asyncio.wait_for(self._heard_all.wait(), EVERY)
-        yield {"hello": self.hello()}
+        yield {"hello": hello_of_mesh(self.config, self.config.names)}
         pending = {name: dict(now) for name, now in self._now.items()}
         self._watchers.append(pending)
         try:
@@ -94,17 +86,14 @@ class Hub:
     def _took(self, name: str, line: dict[str, Any] | None) -> None:
         """Take in a line of a node; None if it is down."""
         if line is not None and "hello" in line:
-            self._greeted(line["hello"])
-            return
+            return  # the mesh file says it
         self._unheard.discard(name)
         if not self._unheard:
             self._heard_all.set()
         if line is None:
             self._silent.add(name)
             if self._now[name].get("is_ready") or "since" not in self._now[name]:
-                self._now[name] = {
-                    "is_ready": False, "since": time.time(), "verdict": verdict_of(None)._asdict(),
-                }  # fmt: skip
+                self._now[name] = _down()
             update = self._now[name]
         else:
             self._silent.discard(name)
@@ -113,9 +102,10 @@ class Hub:
         for pending in self._watchers:
             pending[name] = merged(pending.get(name), update)
 
-    def _greeted(self, hello: Any) -> None:
-        if isinstance(hello, dict) and isinstance(hello.get("horizons"), list):
-            self._horizons = [int(h) for h in hello["horizons"]]
+
+def _down() -> dict[str, Any]:
+    """The state of a node that does not answer."""
+    return {"is_ready": False, "since": time.time(), "verdict": verdict_of(None)._asdict()}
 
 
 def merged(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, Any]:
