@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -38,6 +38,7 @@ from domkl.mesh.protocol.model import Range
 from domkl.mesh.testing.relay import Relay
 from domkl.mesh.transports.base import Address
 from domkl.sim.simulate import simulate
+from domkl.text import text_table
 from domkl.typing import Floats
 
 HOST, PORTS = "127.0.0.1", range(23000, 32000)
@@ -344,22 +345,15 @@ def _read_logs(record: Record, mesh: Path, start: float) -> None:
     """Read from the logs when each neighbor lost the connection and closed the edge."""
     for what, victim in record.plan.victims.items():
         for name in record.config.neighbors(victim):
-            for kind, at in _losses((mesh / name / "data" / LOG).read_text(), victim):
-                seconds = at - start - record.moments[what]
-                if seconds > -CLOCK:
-                    found = record.noticed.setdefault((what, kind), {})
-                    found.setdefault(name, max(seconds, 0.0))
-
-
-def _losses(log: str, victim: str) -> Iterator[tuple[str, float]]:
-    """Times at which a log says that a neighbor is "lost" or, for the protocol, "down"."""
-    for line in log.splitlines():
-        with suppress(ValueError, KeyError):
-            entry = json.loads(line)
-            is_down = entry.get("kind") == "down"
-            if entry.get("peer") == victim and (is_down or entry.get("up") is False):
-                at = datetime.fromisoformat(entry["time"]).timestamp()
-                yield "down" if is_down else "lost", at
+            for line in (mesh / name / "data" / LOG).read_text().splitlines():
+                with suppress(ValueError, KeyError):
+                    entry = json.loads(line)
+                    is_down = entry.get("kind") == "down"
+                    if entry.get("peer") == victim and (is_down or entry.get("up") is False):
+                        at = datetime.fromisoformat(entry["time"]).timestamp() - start
+                        found = record.noticed.setdefault((what, "down" if is_down else "lost"), {})
+                        if at > record.moments[what] - CLOCK:
+                            found.setdefault(name, max(at - record.moments[what], 0.0))
 
 
 def as_records(record: Record) -> dict[str, Any]:
@@ -367,10 +361,8 @@ def as_records(record: Record) -> dict[str, Any]:
     plan, moments = record.plan, {"start": 0.0, **record.moments, "end": record.times[-1]}
     phases = []
     for phase, (begin, end) in zip(PHASES, pairwise(moments.values()), strict=True):
-        errors = {name: record.errors(group, begin, end) for name, group in record.groups.items()}
-        means = {name: [None if np.isnan(v) else float(v) for v in pair]
-                 for name, pair in errors.items()}  # fmt: skip
-        mse, simulated = ({name: pair[k] for name, pair in means.items()} for k in (0, 1))
+        pairs = {name: record.errors(group, begin, end) for name, group in record.groups.items()}
+        mse, simulated = ({name: _known(pair[k]) for name, pair in pairs.items()} for k in (0, 1))
         phases.append(
             {"phase": phase, "from": begin, "to": end, "mse": mse, "mse_simulated": simulated}
         )
@@ -384,28 +376,25 @@ def as_records(record: Record) -> dict[str, Any]:
         }
         for (begin, end, _, _), name in zip(FAULTS, plan.victims.values(), strict=True)
     ]  # fmt: skip
-    rest = {"sent_bytes": record.sent_bytes, "faults": faults, "phases": phases}
-    return asdict(plan) | rest
+    return asdict(plan) | {"sent_bytes": record.sent_bytes, "faults": faults, "phases": phases}
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def as_table(records: Mapping[str, Any]) -> str:
     """The results as a table with a few sentences."""
-    groups = list(records["phases"][0]["mse"])
-    width = max(12, *(len(group) for group in groups))
-    head = "".join(f"  {group:>{width}} {'simulated':>9}" for group in groups)
-    lines = [
-        "Mean squared errors, and those of a simulation of the same samples without faults:",
-        "",
-        f"{'phase':10}{'seconds':>12}{head}",
-    ]
+    groups = records["phases"][0]["mse"]
+    rows = [["phase", "seconds", *(word for group in groups for word in (group, "simulated"))]]
     for phase in records["phases"]:
-        cells = (
-            f"  {_number(phase['mse'][g]):>{width}} {_number(phase['mse_simulated'][g]):>9}"
-            for g in groups
-        )
+        means = (phase[key][group] for group in groups for key in ("mse", "mse_simulated"))
         span = f"{phase['from']:.0f} - {phase['to']:.0f}"
-        lines.append(f"{phase['phase']:10}{span:>12}" + "".join(cells))
-    return "\n".join([*lines, *(line for fault in records["faults"] for line in _story(fault))])
+        cells = ("-" if value is None else f"{value:.4g}" for value in means)
+        rows.append([phase["phase"], span, *cells])
+    title = "Mean squared errors, and those of a simulation of the same samples without faults:"
+    stories = (line for fault in records["faults"] for line in _story(fault))
+    return "\n".join([title, "", text_table(rows), *stories])
 
 
 def _story(fault: Mapping[str, Any]) -> list[str]:
@@ -421,10 +410,6 @@ def _story(fault: Mapping[str, Any]) -> list[str]:
         f"  {undone}, it had all its edges within {_seconds(fault['all_edges_open_after'])}"
         f" and agreed with the rest within {_seconds(fault['agrees_after'])}.",
     ]
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def _seconds(value: float | None) -> str:

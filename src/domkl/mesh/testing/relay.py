@@ -6,31 +6,33 @@ were under way arrive when it is healed.
 
 import socket
 import threading
-from collections.abc import Callable
 from contextlib import suppress
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from typing import Any
 
 from domkl.mesh.transports.base import Address
 
 CHUNK = 2**16  # bytes
 
 
-class Relay:
+class Relay(ThreadingTCPServer):
     """Relays connections to ``target`` in threads, while the context lasts."""
 
+    allow_reuse_address = daemon_threads = True
+
     def __init__(self, listen: Address, target: Address) -> None:
-        self._server, self._target = socket.create_server(listen), target
-        self._sockets = {self._server}
-        self._is_whole = threading.Event()
+        super().__init__(listen, BaseRequestHandler)
+        self._target, self._is_whole = target, threading.Event()
         self._is_whole.set()
 
     def __enter__(self) -> "Relay":
-        _spawn(self._accept)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_whole.set()
-        for each in list(self._sockets):
-            self._close(each)
+        self.heal()
+        self.shutdown()
+        self.server_close()
 
     def cut(self) -> None:
         """Stop relaying."""
@@ -40,40 +42,21 @@ class Relay:
         """Relay again."""
         self._is_whole.set()
 
-    def _accept(self) -> None:
-        with suppress(OSError):  # the server is closed
-            while True:
-                _spawn(self._join, self._server.accept()[0])
-
-    def _join(self, near: socket.socket) -> None:
-        """Connect to the target, and copy bytes both ways."""
-        self._sockets.add(near)
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Connect to the target, and copy bytes both ways until an end closes."""
         self._is_whole.wait()
-        try:
-            far = socket.create_connection(self._target)
-        except OSError:
-            self._close(near)
-            return
-        self._sockets.add(far)
-        _spawn(self._carry, far, near)
-        self._carry(near, far)
+        with suppress(OSError), socket.create_connection(self._target) as far:
+            back = threading.Thread(target=self._carry, args=(far, request), daemon=True)
+            back.start()
+            self._carry(request, far)
+            back.join()
 
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
-        """Copy bytes one way until an end closes; then close the other."""
         with suppress(OSError):
             while data := source.recv(CHUNK):
                 self._is_whole.wait()
                 sink.sendall(data)
         self._is_whole.wait()
-        self._close(source)
-        self._close(sink)
-
-    def _close(self, each: socket.socket) -> None:
-        with suppress(OSError):  # it is closed, or was never connected
-            each.shutdown(socket.SHUT_RDWR)  # wakes threads that read from it
-        each.close()
-        self._sockets.discard(each)
-
-
-def _spawn(task: Callable[..., None], *given: socket.socket) -> None:
-    threading.Thread(target=task, args=given, daemon=True, name="relay").start()
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
