@@ -49,7 +49,7 @@ SURPLUS = 1.2  # samples per round, for learners that are ahead
 READY = 90.0  # seconds until all learners must have learned something
 #: what happens, and after which fraction of the time
 MOMENTS = {"kill": 0.30, "restart": 0.42, "cut": 0.58, "heal": 0.76}
-#: of the time before, between and after these events
+#: names of the times before, between and after these events
 PHASES = ("before", "killed", "after", "cut off", "after it")
 #: begin, end, and words for both
 FAULTS = (
@@ -71,7 +71,7 @@ class Plan:
     learners: int = 10
     rate: float = 10.0  # samples a second, of each learner
     seconds: float = 50.0  # from the first round to the end
-    seed: int = 1  # of the features
+    seed: int = 1  # draws the features
 
     def __post_init__(self) -> None:
         checks.whole("learners", self.learners, 4)
@@ -126,7 +126,7 @@ class Record:
 
     @cached_property
     def pieces(self) -> list[Floats]:
-        """Of each learner: time, samples, errors and simulated errors between two observations.
+        """Time, samples, errors and simulated errors of each learner between two observations.
 
         Samples that are learned again after a restart count once.
         """
@@ -229,7 +229,7 @@ def make_demo(folder: Path, config: MeshConfig, x: Floats, y: Floats) -> Relay:
     for k, name in enumerate(config.names):
         rows = np.column_stack([x[:, k], y[:, k]])
         np.savetxt(samples_of(folder, name), rows, "%.17g", ",", header=head, comments="")
-    cut = config.member(max(config.names))  # of two neighbors, the first by name dials
+    cut = config.member(max(config.names))  # the first of two neighbors by name dials
     relay = Address(HOST, *free_ports(1, after=max(each.http.port for each in config.members)))
     members = tuple(replace(m, address=relay) if m is cut else m for m in config.members)
     for name in config.neighbors(cut.name):
@@ -473,7 +473,7 @@ def _draw_errors(errors: Any, ratio: Any, record: Record) -> None:
 
 def _draw_distances(axis: Any, record: Record) -> None:
     rest = record.distances[:, record.others]
-    low, high = (_calm(bound(rest, axis=1)) for bound in (np.nanmin, np.nanmax))
+    low, high = (_calm(bound.reduce(rest, axis=1)) for bound in (np.fmin, np.fmax))
     label = f"the other {len(record.others)}, all of them"
     axis.fill_between(record.times, low, high, color=REST, alpha=0.22, linewidth=0, label=label)
     for name in record.plan.victims.values():

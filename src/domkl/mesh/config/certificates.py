@@ -29,7 +29,7 @@ from domkl.mesh.transports.base import check_name
 
 CA, CA_KEY, NODE, NODE_KEY = "ca.pem", "ca.key", "node.pem", "node.key"
 AUTHORITY_DAYS = 3650
-#: of a key, as X.509 names them
+#: all uses of a key that X.509 knows
 USES = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment",
         "key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only")  # fmt: skip
 SKEW = timedelta(hours=1)  # clocks of nodes may differ by this much

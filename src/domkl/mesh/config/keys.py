@@ -15,7 +15,7 @@ Mode = Literal["lockstep", "async"]
 MODES: tuple[Mode, ...] = ("lockstep", "async")
 OUTSIDE = ("clip", "refuse")
 ALGORITHM = "domkrls"
-MOST = 10_000  # of lags, horizons and frequencies: a typing error must not fill the memory
+MOST = 10_000  # lags, horizons, frequencies: a typing error must not fill the memory
 ROUTED = " or ".join(each.name for each in TRANSPORTS.values() if each.router)
 
 

@@ -184,7 +184,7 @@ def _size(n_bytes: int) -> str:
     return f"{size:.1f} {unit}" if size < 9.95 else f"{size:.0f} {unit}"
 
 
-#: of the table: title, part of a row, and how it is shown
+#: columns of the table: title, key of a row, and its form
 _COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "learner": ("learner", str),
     "pid": ("pid", str),
