@@ -36,6 +36,7 @@ from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
 from domkl.core.jit import generic, sweep
 from domkl.core.numba_internals import machine_code
+from domkl.learner.late import Sample
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all, ring_of
 from domkl.sim.cv import Pairs, by_moments
@@ -393,11 +394,9 @@ class _Network:
         """What is learned in the round of x (K, d), y (K,); None as long as all of it waits."""
         if self._delay == 0:
             return x, y
-        self._queue.append((x.copy(), y.copy(), self._ring.now))
-        if len(self._queue) <= self._delay:
-            return None
-        x_late, y_late, _ = self._queue.popleft()
-        return x_late, y_late
+        self._queue.add(Sample(x.copy(), y.copy(), *self._ring.now))
+        late = self._queue.take(self._delay)
+        return None if late is None else (late.x, late.y)
 
     def _predict(self, x: Floats, y_hat: Floats) -> None:
         """Predict, and learn nothing."""
@@ -414,10 +413,10 @@ class _Network:
         """What waits after the last round."""
         if self._delay == 0:
             return None
-        if not self._queue:
+        if not len(self._queue):
             return nothing_waits(1, self._f.shape[1], cell.maps[0].n_inputs)
-        x, y = (np.stack(each) for each in zip(*((x, y) for x, y, _ in self._queue), strict=True))
-        return self._ring.waiting(x, y)
+        samples = zip(*((late.x, late.y) for late in self._queue), strict=True)
+        return self._ring.waiting(*(np.stack(each) for each in samples))
 
     def _spread(self, said: Any) -> None:
         """Send to learners elsewhere what they hear, and sum up what goes to everybody."""

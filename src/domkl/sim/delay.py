@@ -5,18 +5,14 @@ waits, together with what was predicted. What is learned n rounds later is that 
 of losses are fed with the prediction that was made then.
 """
 
-from collections import deque
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from domkl.algorithms.base import Prediction
 from domkl.errors import ParameterError
+from domkl.learner.late import LateLabels, Sample
 from domkl.typing import Floats
-
-#: a round that waits: x (K, d), y (K,), and what was predicted
-Sample = tuple[Floats, Floats, Prediction]
 
 
 class Waiting(NamedTuple):
@@ -98,20 +94,19 @@ def last_samples(
     return x[start:].copy(), y[start:].copy()
 
 
-def queue_of(waiting: Waiting | None) -> "deque[Sample]":
+def queue_of(waiting: Waiting | None) -> LateLabels[Sample]:
     """What waits, round by round."""
-    if waiting is None:
-        return deque()
-    rows = zip(*waiting, strict=True)
-    return deque((x, y, Prediction(*rest)) for x, y, *rest in rows)
+    queue = LateLabels(Sample)
+    for row in zip(*(waiting or ()), strict=True):
+        queue.add(Sample(*row))
+    return queue
 
 
-def waiting_of(queue: Iterable[Sample], like: Waiting) -> Waiting:
+def waiting_of(queue: LateLabels[Sample], like: Waiting) -> Waiting:
     """What waits, in arrays; ``like`` gives the shapes where nothing does."""
-    rounds = [(x, y, *then) for x, y, then in queue]
-    if not rounds:
+    if not len(queue):
         return like
-    return Waiting(*(np.stack(each) for each in zip(*rounds, strict=True)))
+    return Waiting(*(np.stack(each) for each in zip(*queue, strict=True)))
 
 
 def nothing_waits(n_trials: int, n_learners: int, n_inputs: int) -> Waiting:

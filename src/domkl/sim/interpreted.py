@@ -13,6 +13,7 @@ from domkl import rng
 from domkl.algorithms.base import Algorithm, Inputs, Prediction, merged
 from domkl.core.features import FeatureStack
 from domkl.errors import ParameterError
+from domkl.learner.late import Sample
 from domkl.sim.cells import Cell, Network, Options, first_state, network_of
 from domkl.sim.cv import Disagreement
 from domkl.sim.delay import nothing_waits, queue_of, waiting_of
@@ -66,18 +67,19 @@ def run_cell(
         records.row("predictions")[:] = prediction.y_hat
         records.row("targets").reshape(y_all.shape)[:] = y_round
         records.end_rounds()
-        waits = (x_round.copy(), y_round.copy()) if delay else (x_round, y_round)
-        queue.append((*waits, prediction))
-        late = queue.popleft() if len(queue) > delay else None
+        late: Sample | None = Sample(x_round, y_round, *prediction)
+        if delay:
+            queue.add(Sample.copied(x_round, y_round, prediction))
+            late = queue.take(delay)
         if step is not None:
             state = step(x_round, y_round)
         elif late is not None:
-            x_late, y_all[:], then = late
+            y_all[:] = late.y
             if delay:  # the features of the sample whose label has come
-                x_all[:] = x_late
+                x_all[:] = late.x
                 if algorithm.uses_features:
-                    stack.write(x_late, z, energy)
-            state = learn(algorithm, state, inputs, y, then, network, voice)
+                    stack.write(late.x, z, energy)
+            state = learn(algorithm, state, inputs, y, late.prediction, network, voice)
         after_rounds(n_trials)
     cell.state, cell.records = state, records
     if delay:
