@@ -10,7 +10,6 @@ learned so far.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,23 +19,28 @@ from domkl import checks
 from domkl.algorithms.base import (
     Algorithm,
     CompiledAlgorithm,
-    Function,
     Inputs,
     Net,
     Prediction,
     Sizes,
-    merged,
 )
 from domkl.algorithms.law import Law
-from domkl.core.exchange import Delivery
 from domkl.core.jit import sweep
 from domkl.core.kernels import Dictionary, gaussian_bank
 from domkl.core.lanes import dot
-from domkl.core.losses import Loss
 from domkl.core.rls import first_factors, shrink
 from domkl.core.vectors import cleared, copied, scaled, shifted
 from domkl.errors import ParameterError
 from domkl.typing import Floats
+
+
+def _inner(name: str) -> Any:
+    """An attribute or method of the algorithm inside."""
+
+    def found(self: "Alone") -> Any:
+        return getattr(self.algorithm, name)
+
+    return property(found, doc=f"As ``{name}`` of the algorithm inside.")
 
 
 @dataclass(frozen=True)
@@ -54,92 +58,21 @@ class Alone(Algorithm):
         if not isinstance(self.algorithm, Algorithm):
             raise ParameterError(f"algorithm must be an Algorithm, got {self.algorithm!r}")
 
-    @property
-    def single_kernel(self) -> bool:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.single_kernel
-
-    @property
-    def uses_features(self) -> bool:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.uses_features
-
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.takes_missing
-
-    @property
-    def relative_cost(self) -> float:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.relative_cost
-
-    def parameters(self) -> dict[str, Any]:
-        """Of the algorithm inside."""
-        return self.algorithm.parameters()
-
     def replaced(self, **given: Any) -> "Alone":
         """Set parameters of the algorithm inside."""
         return Alone(self.algorithm.replaced(**given))
 
     def delayed(self, delay: int) -> "Alone":
-        """As the algorithm."""
+        """Delay the algorithm inside."""
         return Alone(self.algorithm.delayed(delay))
 
-    @property
-    def loss(self) -> Loss | None:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.loss
-
-    @property
-    def exchange(self) -> Mapping[str, Delivery]:
-        """As the algorithm; there is nobody to hear."""
-        return self.algorithm.exchange
-
-    def init(self, sizes: Sizes) -> Any:
-        """As the algorithm."""
-        return self.algorithm.init(sizes)
-
-    def predict(self, state: Any, inputs: Inputs) -> Prediction:
-        """As the algorithm."""
-        return self.algorithm.predict(state, inputs)
-
-    def local_step(
-        self, state: Any, inputs: Inputs, y: Floats, prediction: Prediction, net: Net
-    ) -> tuple[Any, Any]:
-        """As the algorithm."""
-        return self.algorithm.local_step(state, inputs, y, prediction, net)
-
-    def merge(self, state: Any, heard: Any, net: Net, said: Any = None) -> Any:
-        """As the algorithm."""
-        return merged(self.algorithm, state, heard, net, said)
-
-    def function(self, state: Any) -> Function | None:
-        """As the algorithm."""
-        return self.algorithm.function(state)
-
-    def deviation(self, state: Any, inputs: Inputs, prediction: Prediction) -> Floats | None:
-        """As the algorithm."""
-        return self.algorithm.deviation(state, inputs, prediction)
-
-    def bank(self) -> Dictionary:
-        """As the algorithm."""
-        return self.algorithm.bank()
-
-    @property
-    def law(self) -> Law | None:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.law
-
-    @property
-    def by_edge(self) -> tuple[str, ...]:  # type: ignore[override]
-        """As the algorithm."""
-        return self.algorithm.by_edge
-
-    @property
-    def compiled(self) -> Any:
-        """As the algorithm."""
-        return self.algorithm.compiled
+    single_kernel, uses_features = _inner("single_kernel"), _inner("uses_features")
+    takes_missing, takes_said = _inner("takes_missing"), _inner("takes_said")
+    relative_cost, loss, parameters = _inner("relative_cost"), _inner("loss"), _inner("parameters")
+    law, compiled, by_edge = _inner("law"), _inner("compiled"), _inner("by_edge")
+    exchange, init, predict = _inner("exchange"), _inner("init"), _inner("predict")
+    local_step, merge, bank = _inner("local_step"), _inner("merge"), _inner("bank")
+    function, deviation = _inner("function"), _inner("deviation")
 
 
 class Baseline(CompiledAlgorithm):

@@ -43,6 +43,7 @@ from domkl.algorithms.base import (
     Sizes,
 )
 from domkl.algorithms.law import Law
+from domkl.core.exchange import Delivery
 from domkl.core.hedge import add_regrets, evidence, polynomial
 from domkl.core.jit import inner, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
@@ -63,42 +64,42 @@ from domkl.core.vectors import added_scaled, copied, scaled, smallest, tracked_s
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
 
-#: of S's way to nφ, each label: what a lost message did to the mean is healed in some 100 labels;
-#: less where the mean count is below the learner's own, see `_leak`
+#: Fraction by which S moves towards nφ per label, so a lost message is forgotten after about 100;
+#: smaller while the mean count is below the learner's own, see `_leak`.
 LEAK = 0.01
-#: the second memory is 1 − FADE/horizon
+#: The second memory is 1 − FADE/horizon.
 FADE = 0.01
-#: shares of the two memories in the weights before any loss
+#: Prior weights of the two memories.
 MEMORY_PRIOR = (0.7, 0.3)
-#: in the mixture b, of the own fits, and of the last label and of the lag
+#: Prior weights in the mixture b: own fits; last label and lag.
 OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
-#: of the mixtures m, ms and b and of the last label, and of no correction, A and B, before any loss
+#: Prior weights of the mixtures m, ms and b and of the last label.
 TOP_PRIOR = np.array([0.48, 0.46, 0.05, 0.01])
 N_TOP = len(TOP_PRIOR)
-#: of the last label while it is the only one, and no lag is known: neighbors' streams may have
-#: other levels, and nothing has told yet whether they do
+#: Weight of the last label while it is the only one and no lag is known: neighbors' streams may have
+#: other levels, and nothing has told yet whether they do.
 ONE_LABEL = 0.5
-#: of the variance within which losses at the top are squares, over that of the other accounts: what
-#: follows the last label errs seldom and by much, and that must count
+#: Variance within which losses at the top are squares, relative to the other accounts. An expert that
+#: follows the last label errs rarely and by much, and that must count.
 TOP_REACH = 4.0
+#: Prior weights of no correction, A and B.
 FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
-#: of the corrector: weight of ‖w‖² beside the squared errors, and the memory of A and B
-CORRECTOR_RIDGE = 10.0
-CORRECTOR_MEMORY = (1.0, 0.999)
-#: deviations that an error counts at most, as a clue and in what mixtures regret
+#: Corrector: weight of ‖w‖² relative to the squared errors, and the memories of A and B.
+CORRECTOR_RIDGE, CORRECTOR_MEMORY = 10.0, (1.0, 0.999)
+#: Largest error in deviations, as a clue and in regrets.
 CLIP = 5.0
-#: of the deviation: its noise's memory is 1 − NOISE_FADE/horizon, and its width follows the
-#: coverage by WIDTH_RATE/horizon
-NOISE_FADE = 0.03
-WIDTH_RATE = 0.15
-#: of the network's noise, in labels, before the learner's own first one
+#: Deviation: the memory of its noise is 1 − NOISE_FADE/horizon, and its width follows the coverage by
+#: WIDTH_RATE/horizon.
+NOISE_FADE, WIDTH_RATE = 0.03, 0.15
+#: Weight of the network's noise, in labels, before the learner's own first label.
 FIRST_NOISE = 5.0
-#: share of labels that are to lie within 1.96 deviations
+#: Share of labels that should lie within 1.96 deviations.
 COVERAGE = 0.95
-#: of the linear kernel in what is shown as the learned function: it carries the lag
+#: Least weight of the linear kernel in `function`, because it carries the lag.
 LEAST_WEIGHT = 1e-6
-#: of the logistic loss: its inverse is a noise variance
+#: Least curvature of the logistic loss; its inverse is a noise variance.
 LEAST_CURVATURE = 1e-6
+MEAN: Delivery = "metropolis"
 
 
 class State(NamedTuple):
@@ -127,7 +128,7 @@ class State(NamedTuple):
     residual: Floats  # (K,)             newest error, in deviations
     nearby: Floats  # (K,)               mean of the neighbors'
     last: Floats  # (K,)                 newest label, 0 before
-    turns: Floats  # (K, 2)              how often a label of ±1 was the last one's, and was not
+    turns: Floats  # (K, 2)              counts of labels ±1 that repeated, and that changed
     odds: Floats  # (K,)                 of ±1, log-odds that the next label is the last one; else 1
     noise: Floats  # (K, 2)              sum of squared errors, and their number
     width: Floats  # (K,)                logarithm of what deviations are multiplied by
@@ -760,15 +761,7 @@ class DOMKRLS(CompiledAlgorithm):
         function,
         deviation,
         notes=n_notes,
-        exchange={
-            "sums": "metropolis",
-            "counts": "metropolis",
-            "loss": "metropolis",
-            "regret": "metropolis",
-            "variance": "metropolis",
-            "rounds": "metropolis",
-            "residual": "sum",
-        },
+        exchange={**dict.fromkeys(Message._fields, MEAN), "residual": "sum"},
     )
 
     def __post_init__(self) -> None:
@@ -820,40 +813,17 @@ class DOMKRLS(CompiledAlgorithm):
         )
         n_experts = 2 * n_fits + (1 if self.newest_lag is None else 2)
         prior, lag = first_weights(n_fits, sizes.linear), self.compiled.newest_lag
-        state = State(
-            sums=np.zeros(shape, sizes.dtype),
-            counts=np.zeros((n, 2)),
-            loss=np.zeros((n, n_fits)),
-            regret=np.zeros((n, n_fits)),
-            variance=np.zeros((n, n_fits)),
-            rounds=np.zeros(n),
-            own=np.zeros(shape, sizes.dtype),
-            diagonal=diagonal,
-            factor=factor,
-            own_counts=np.zeros((n, 2)),
-            own_regret=np.zeros((n, n_experts)),
-            own_variance=np.zeros((n, n_experts)),
-            score=np.zeros((n, N_TOP)),
-            final=np.zeros((n, 3)),
-            own_rounds=np.zeros(n),
-            correction=np.zeros((n, 8)),
-            clue_diagonal=clue_diagonal,
-            clue_factor=clue_factor,
-            residual=np.zeros(n),
-            nearby=np.zeros(n),
-            last=np.zeros(n),
-            turns=np.zeros((n, 2)),
-            odds=np.ones(n),
-            noise=np.zeros((n, 2)),
-            width=np.zeros(n),
-            prior=np.tile(prior, (n, 1)),
-            lag=np.full(n, float(lag)),
-            is_linear=np.full(n, float(sizes.linear)),
-            by_evidence=np.empty((n, n_fits)),
-            by_regret=np.empty((n, n_fits)),
-            by_own=np.empty((n, n_experts)),
-            top=np.empty((n, N_TOP)),
-        )
+        by_fit, by_expert = (n, n_fits), (n, n_experts)
+        shapes = dict.fromkeys(("counts", "own_counts", "turns", "noise"), (n, 2))
+        shapes |= dict.fromkeys(("loss", "regret", "variance", "by_evidence", "by_regret"), by_fit)
+        shapes |= dict.fromkeys(("own_regret", "own_variance", "by_own"), by_expert)
+        shapes |= {"score": (n, N_TOP), "top": (n, N_TOP), "final": (n, 3), "correction": (n, 8)}
+        zeros: dict[str, Any] = {f: np.zeros(shapes.get(f, n)) for f in State._fields}
+        zeros |= {f: np.zeros(shape, sizes.dtype) for f in ("sums", "own")}
+        given = {"diagonal": diagonal, "factor": factor, "odds": np.ones(n)}
+        given |= {"clue_diagonal": clue_diagonal, "clue_factor": clue_factor}
+        given |= {"prior": np.tile(prior, (n, 1)), "lag": np.full(n, float(lag))}
+        state = State(**(zeros | given | {"is_linear": np.full(n, float(sizes.linear))}))
         mix(state, self.compiled)
         return state
 
