@@ -76,11 +76,11 @@ OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
 #: Prior weights of the mixtures m, ms and b and of the last label.
 TOP_PRIOR = np.array([0.48, 0.46, 0.05, 0.01])
 N_TOP = len(TOP_PRIOR)
-#: Weight of the last label while it is the only one and no lag is known: neighbors' streams may have
-#: other levels, and nothing has told yet whether they do.
+#: Weight of the last label while it is the only one and no lag is known: neighbors' streams may
+#: have other levels, and nothing has told yet whether they do.
 ONE_LABEL = 0.5
-#: Variance within which losses at the top are squares, relative to the other accounts. An expert that
-#: follows the last label errs rarely and by much, and that must count.
+#: Variance within which losses at the top are squares, relative to the other accounts. An expert
+#: that follows the last label errs rarely and by much, and that must count.
 TOP_REACH = 4.0
 #: Prior weights of no correction, A and B.
 FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
@@ -88,8 +88,8 @@ FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
 CORRECTOR_RIDGE, CORRECTOR_MEMORY = 10.0, (1.0, 0.999)
 #: Largest error in deviations, as a clue and in regrets.
 CLIP = 5.0
-#: Deviation: the memory of its noise is 1 − NOISE_FADE/horizon, and its width follows the coverage by
-#: WIDTH_RATE/horizon.
+#: Deviation: the memory of its noise is 1 − NOISE_FADE/horizon, and its width follows the coverage
+#: by WIDTH_RATE/horizon.
 NOISE_FADE, WIDTH_RATE = 0.03, 0.15
 #: Weight of the network's noise, in labels, before the learner's own first label.
 FIRST_NOISE = 5.0

@@ -41,12 +41,7 @@ from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all, ring_of
 from domkl.sim.cv import Pairs, by_moments
 from domkl.sim.delay import Waiting, nothing_waits, queue_of
-from domkl.sim.inputs import Stream
-from domkl.sim.interpreted import run_cell
-from domkl.sim.recorder import Records
-from domkl.sim.shared import link, map_rows
-from domkl.sim.threads import Team
-from domkl.sim.views import (
+from domkl.sim.fields import (
     block,
     carry,
     featureless,
@@ -62,6 +57,11 @@ from domkl.sim.views import (
     utter_rows,
     words_of_rows,
 )
+from domkl.sim.inputs import Stream
+from domkl.sim.interpreted import run_cell
+from domkl.sim.linked import link, map_rows
+from domkl.sim.recorder import Records
+from domkl.sim.threads import Team
 from domkl.speech.base import Speech
 from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats, Ints
@@ -238,7 +238,8 @@ def play_network(
     link(options.dtype)
     n_learners = cell.graphs[0].n_learners
     is_prompt = options.delay == 0
-    is_by_kernel = options.cv == "off" and cell.place is None and is_separable(algorithm)
+    law: Any = algorithm.law
+    is_by_kernel = options.cv == "off" and cell.place is None and law.is_separable
     is_by_kernel = is_by_kernel and is_prompt and options.speech.is_exact
     n_rounds = stretch_of(n_learners) if is_by_kernel else 1
     records = Records(1, n_learners, options.kept, options.cv == "moments", n_rounds)
@@ -263,11 +264,6 @@ def play_network(
     cell.waiting = network.waiting(cell)
     if measure is not None and measure.pairs is not None:
         cell.sampled_mean, cell.sampled_variance = measure.pairs.sampled()
-
-
-def is_separable(algorithm: Algorithm) -> bool:
-    """Whether some of its kernels can run before the others."""
-    return algorithm.law is not None and algorithm.law.is_separable
 
 
 def stretch_of(n_learners: int) -> int:

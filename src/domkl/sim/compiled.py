@@ -26,12 +26,12 @@ from domkl.core.jit import compiled_as, generic, sweep
 from domkl.core.numba_internals import class_of, machine_code
 from domkl.core.vectors import copied
 from domkl.sim.cells import Cell, Options, first_state, network_of
-from domkl.sim.delay import Ring, last_samples, late_arrays
+from domkl.sim.delay import Waiting, last_samples, late_arrays
+from domkl.sim.fields import hear, message_of, total, words_of
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
+from domkl.sim.linked import all_pairs, link, map_rows
 from domkl.sim.recorder import Records
-from domkl.sim.shared import all_pairs, link, map_rows
-from domkl.sim.views import hear, message_of, total, words_of
 from domkl.speech.base import Speech, utter, words_for
 from domkl.typing import Array, Floats, Ints
 
@@ -126,7 +126,8 @@ def play(
                 then = predicted_in(predicted, (begin + t + 1) % n_slots)
                 sample = Inputs(x_late[t], z_late[0, first:last], energy_late[0, first:last])
                 local_step(state, rates, sample, y_late[t], then, net, message_of(drafted, said))
-                utter(memory, drafted, said)
+                if memory is not None:
+                    utter(memory, drafted, said)
                 merge_all(state, rates, drafted, said, heard, totals, wires, net)
 
 
@@ -254,6 +255,46 @@ def play_trial(
     if options.delay:
         samples = last_samples(inputs, targets, options.delay, cell.waiting)
         cell.waiting = ring.waiting(*samples)
+
+
+class Ring:
+    """What was predicted in the last n + 1 rounds, in arrays that compiled hosts write in place."""
+
+    def __init__(self, delay: int, shape: tuple[int, int, int], waiting: Waiting | None) -> None:
+        n_rows, n_kernels, n_notes = shape
+        n = self.n_slots = delay + 1
+        sizes = ((n, n_rows), (n, n_rows, n_kernels), (n, n_rows, n_notes))
+        self.values = Prediction(*(np.zeros(size) for size in sizes))
+        self.n_waiting = 0 if waiting is None else len(waiting.y)
+        if waiting is not None:
+            for j in range(self.n_waiting):
+                slot = (j - self.n_waiting) % n
+                for ours, given in zip(self.values, waiting[2:], strict=True):
+                    ours[slot] = given[j]
+        self.round = 0  # the next one, counted from where this run began
+
+    @property
+    def first(self) -> int:
+        """The first round, counted from where this run began, whose end has a label to learn."""
+        return self.n_slots - 1 - self.n_waiting
+
+    @property
+    def now(self) -> Prediction:
+        """To be written in this round."""
+        return self._at(self.round)
+
+    @property
+    def then(self) -> Prediction:
+        """What was predicted n rounds ago."""
+        return self._at(self.round + 1)
+
+    def _at(self, t: int) -> Prediction:
+        return Prediction(*(each[t % self.n_slots] for each in self.values))
+
+    def waiting(self, x: Floats, y: Floats) -> Waiting:
+        """What waits after so many rounds, given its samples x (n, K, d), y (n, K)."""
+        slots = [t % self.n_slots for t in range(self.round - len(y), self.round)]
+        return Waiting(x, y, *(each[slots] for each in self.values))
 
 
 def ring_of(cell: Cell, algorithm: Algorithm, delay: int) -> Ring:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.algorithms.base import Prediction
 from domkl.errors import ParameterError
 from domkl.learner.late import LateLabels, Sample
 from domkl.typing import Floats
@@ -30,46 +29,6 @@ class Delayed(NamedTuple):
 
     state: Any
     waiting: Waiting
-
-
-class Ring:
-    """What was predicted in the last n + 1 rounds, in arrays that compiled hosts write in place."""
-
-    def __init__(self, delay: int, shape: tuple[int, int, int], waiting: Waiting | None) -> None:
-        n_rows, n_kernels, n_notes = shape
-        n = self.n_slots = delay + 1
-        sizes = ((n, n_rows), (n, n_rows, n_kernels), (n, n_rows, n_notes))
-        self.values = Prediction(*(np.zeros(size) for size in sizes))
-        self.n_waiting = 0 if waiting is None else len(waiting.y)
-        if waiting is not None:
-            for j in range(self.n_waiting):
-                slot = (j - self.n_waiting) % n
-                for ours, given in zip(self.values, waiting[2:], strict=True):
-                    ours[slot] = given[j]
-        self.round = 0  # the next one, counted from where this run began
-
-    @property
-    def first(self) -> int:
-        """The first round, counted from where this run began, whose end has a label to learn."""
-        return self.n_slots - 1 - self.n_waiting
-
-    @property
-    def now(self) -> Prediction:
-        """To be written in this round."""
-        return self._at(self.round)
-
-    @property
-    def then(self) -> Prediction:
-        """What was predicted n rounds ago."""
-        return self._at(self.round + 1)
-
-    def _at(self, t: int) -> Prediction:
-        return Prediction(*(each[t % self.n_slots] for each in self.values))
-
-    def waiting(self, x: Floats, y: Floats) -> Waiting:
-        """What waits after so many rounds, given its samples x (n, K, d), y (n, K)."""
-        slots = [t % self.n_slots for t in range(self.round - len(y), self.round)]
-        return Waiting(x, y, *(each[slots] for each in self.values))
 
 
 def late_arrays(x: Floats, y: Floats, delay: int, waiting: Waiting | None) -> tuple[Floats, Floats]:

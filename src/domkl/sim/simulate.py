@@ -14,7 +14,7 @@ from domkl.core.features import RandomFeatures
 from domkl.core.jit import IS_COMPILING
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
-from domkl.sim.blocked import is_separable, play_network
+from domkl.sim.blocked import play_network
 from domkl.sim.cells import Cell, Options, first_state, network_of
 from domkl.sim.compiled import play_trial
 from domkl.sim.delay import split_waiting
@@ -207,7 +207,7 @@ def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options
     if (stream.arrays is None and len(trials.graphs) > 1) or (is_measured and law.function is None):
         return run_cell
     is_small = n_learners * algorithm.relative_cost <= PLAYED_UP_TO
-    if is_separable(algorithm):  # its kernels can be shared out, and larger networks run by kernel
+    if law.is_separable:  # its kernels can be shared out, and larger networks run by kernel
         is_small = options.threads == 1 and n_learners <= PLAYED_ON_ONE_CORE
     if options.cv == "exact" or (not is_measured and is_small):
         return run_cell if stream.arrays is None else play_trial

@@ -16,7 +16,7 @@ from domkl.core.exchange import DELIVERIES, Wires, fields_that
 from domkl.core.jit import compiled_as, sweep
 from domkl.core.numba_internals import by_source, class_of
 from domkl.core.vectors import copied
-from domkl.sim.shared import hear_field, total_field
+from domkl.sim.linked import hear_field, total_field
 from domkl.speech.base import utter
 from domkl.typing import Floats, Ints
 
