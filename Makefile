@@ -2,7 +2,8 @@
 # make test   set up .venv with everything; lint, type-check, test
 # make docs   set up .venv with what the site needs; build it into build/site
 # make docs-test  run the documents and the examples, build the site and check it
-# make release VERSION=1.2.3  version, changelog, citation, commit and tag; DRY=1 only says what it would do
+# make release VERSION=1.2.3  commit version, changelog, citation, list of parts and lock file; set no tag;
+#             DRY=1 only says what it would do
 # make dist   build wheel and sdist twice, compare them, install both into empty environments, and
 #             run the unit and contract tests against the installed wheel
 # make pythons  try the wheel under every supported Python that is here
@@ -41,8 +42,8 @@ docs: $(VENV)/docs.stamp
 docs-test: $(VENV)/docs.stamp
 	$(PYTEST) $(DOCUMENTS)
 
-release:
-	$(PYTHON) tools/release.py $(VERSION) $(if $(DRY),--dry-run)
+release: $(VENV)/dev.stamp
+	$(BIN)/python tools/release.py $(VERSION) $(if $(DRY),--dry-run)
 
 dist:
 	$(PYTHON) tools/dist.py build

@@ -46,7 +46,7 @@ def needed(extra: str | None) -> dict[str, Distribution]:
             made = distribution(name)
         except PackageNotFoundError:
             continue  # for another system or Python
-        found[_key(name)] = made
+        found[key(name)] = made
         for text in made.requires or ():
             wanted = Requirement(text)
             applies = wanted.marker is None or any(
@@ -60,7 +60,8 @@ def needed(extra: str | None) -> dict[str, Distribution]:
     return found
 
 
-def _key(name: str) -> str:
+def key(name: str) -> str:
+    """The name as indexes compare it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

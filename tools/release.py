@@ -1,19 +1,22 @@
-"""Put version, changelog, citation and tag in step: python tools/release.py VERSION [--dry-run]
+"""Prepare the commit of a version: python tools/release.py VERSION [--dry-run]
 
 Writes the version to src/domkl/__init__.py and CITATION.cff, turns the section "Unreleased" of the
-changelog into that of the version, commits the three files and tags the commit. Nothing is pushed.
-With --dry-run it says what it would do, and changes nothing.
+changelog into that of the version, writes the list of parts and the lock file (tools/parts.py,
+tools/lock.py), and commits. Nothing is pushed, and no tag is set: a maintainer does that, once the
+commit has been looked at. With --dry-run it says what it would do, and changes nothing.
 """
 
 import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 MODULE, CITATION, CHANGELOG = "src/domkl/__init__.py", "CITATION.cff", "CHANGELOG.md"
+PARTS, LOCK = "parts.cdx.json", "requirements.lock"
 UNRELEASED = "## [Unreleased]\n"
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
@@ -70,8 +73,18 @@ def check_tree(root: Path, version: str) -> None:
         raise ReleaseError(f"the tag v{version} must be new, and exists")
 
 
-def main(words: list[str] | None = None, root: Path = ROOT) -> int:
-    """Make the release, or say what it would be."""
+def write_lists(root: Path, version: str) -> None:
+    """Write the list of parts and the lock file."""
+    for words in (("tools/lock.py",), ("tools/parts.py", version)):
+        subprocess.run([sys.executable, *words], cwd=root, check=True)
+
+
+def main(
+    words: list[str] | None = None,
+    root: Path = ROOT,
+    write: Callable[[Path, str], None] = write_lists,
+) -> int:
+    """Prepare the commit, or say what it would be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("version")
     parser.add_argument("--dry-run", action="store_true", help="change nothing")
@@ -86,16 +99,25 @@ def main(words: list[str] | None = None, root: Path = ROOT) -> int:
     except ReleaseError as error:
         print(f"release: {error}", file=sys.stderr)
         return 2
-    print(
-        f"{current(texts)} -> {args.version}, {args.date}: {', '.join(made)}; tag v{args.version}"
-    )
+    files = [*made, PARTS, LOCK]
+    print(f"{current(texts)} -> {args.version}, {args.date}: {', '.join(files)}")
     if args.dry_run:
         return 0
     for name, text in made.items():
         (root / name).write_text(text)
-    _git(root, "commit", "--quiet", "-m", f"release: {args.version}", "--", *made)
-    _git(root, "tag", "-a", f"v{args.version}", "-m", f"domkl {args.version}")
-    print("committed and tagged; look at it, then push the commit and the tag")
+    try:
+        write(root, args.version)
+    except (OSError, subprocess.CalledProcessError) as error:
+        for name, text in texts.items():
+            (root / name).write_text(text)
+        print(f"release: {error}; nothing is committed", file=sys.stderr)
+        return 2
+    _git(root, "add", "--", *files)
+    _git(root, "commit", "--quiet", "-m", f"release: {args.version}", "--", *files)
+    print(
+        "committed; look at it, run what CONTRIBUTING.md lists, and then set the tag:\n"
+        f"  git tag -a v{args.version} -m 'domkl {args.version}'"
+    )
     return 0
 
 

@@ -1,4 +1,4 @@
-"""A release puts four things in step, or changes nothing."""
+"""A release puts five files in step, or changes nothing; it sets no tag."""
 
 import importlib.util
 import subprocess
@@ -42,15 +42,33 @@ def tree(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_all_four_are_in_step(tree):
-    assert release.main(WORDS, tree) == 0
+def write(root, version):
+    (root / release.PARTS).write_text(version)
+    (root / release.LOCK).write_text("numpy==2.0\n")
+
+
+def test_all_files_are_in_step_and_there_is_no_tag(tree, capsys):
+    assert release.main(WORDS, tree, write) == 0
     made = {name: (tree / name).read_text() for name in TEXTS}
     assert '__version__ = "0.3.0"' in made[release.MODULE]
     assert "version: 0.3.0\ndate-released: 2026-11-17\n" in made[release.CITATION]
     begin = "# Changelog\n\n## [Unreleased]\n\n## [0.3.0] - 2026-11-17\n\n### Added\n\n- A thing.\n"
     assert made[release.CHANGELOG].startswith(begin)
-    assert git(tree, "describe", "--tags").strip() == "v0.3.0"
+    assert (tree / release.PARTS).read_text() == "0.3.0"
+    assert git(tree, "tag") == ""
+    assert "git tag -a v0.3.0" in capsys.readouterr().out
     assert git(tree, "status", "--porcelain") == ""
+    assert git(tree, "log", "-1", "--format=%s").strip() == "release: 0.3.0"
+
+
+def test_lists_that_cannot_be_written_change_nothing(tree, capsys):
+    def fail(root, version):
+        raise OSError("there is no index")
+
+    assert release.main(WORDS, tree, fail) == 2
+    assert "there is no index; nothing is committed" in capsys.readouterr().err
+    assert {name: (tree / name).read_text() for name in TEXTS} == TEXTS
+    assert git(tree, "log", "-1", "--format=%s").strip() == "begin"
 
 
 def test_a_dry_run_changes_nothing(tree, capsys):
