@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from domkl.cli.options import option, switch
 from domkl.cli.progress import Bar
 from domkl.data.catalog import DATASETS, DataSet, Edition, find
 from domkl.errors import DataError, ParameterError
-
-if TYPE_CHECKING:
-    from domkl.data.cache import Fetched
 
 SUMMARY = "list, show, verify and fetch data sets"
 DESCRIPTION = """\
@@ -24,24 +22,16 @@ in --data-dir or, without it, in the folder named by DOMKL_DATA, and then in the
 `domkl data fetch` fills from public servers.
 """
 _ABOUT = {
-    "list": (
-        "list the data sets and where their files are",
-        "List the data sets and where their files are.",
-    ),
-    "show": (
-        "show the catalog's record of a data set",
-        "Show the catalog's record of a data set.",
-    ),
-    "verify": (
-        "check the files that are present",
-        "Check the files that are present: checksum, columns, rows, numbers, the target's range.\n"
-        "Without names, check all data sets; a missing file is then not a failure.",
-    ),
-    "fetch": (
-        "download data sets into the cache",
-        "Download data sets, check them and store them in the cache.\n"
-        "When a connection is lost, the download goes on where it stopped.",
-    ),
+    "list": "list the data sets and where their files are",
+    "show": "show the catalog's record of a data set",
+    "verify": "check the files that are present",
+    "fetch": "download data sets into the cache",
+}
+_MORE = {
+    "verify": "Check the files that are present: checksum, columns, rows, numbers, the target's"
+    " range.\nWithout names, check all data sets; a missing file is then not a failure.",
+    "fetch": "Download data sets, check them and store them in the cache.\n"
+    "When a connection is lost, the download goes on where it stopped.",
 }
 
 
@@ -49,11 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     made = {}
-    for name, (summary, description) in _ABOUT.items():
+    for name, summary in _ABOUT.items():
         made[name] = commands.add_parser(
             name,
             help=summary,
-            description=description,
+            description=_MORE.get(name, f"{summary[0].upper()}{summary[1:]}."),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         made[name].set_defaults(action=_ACTIONS[name])
@@ -61,21 +51,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made["show"].add_argument("name", metavar="NAME", choices=tuple(DATASETS), help=one_of)
     for name in ("verify", "fetch"):
         made[name].add_argument("names", metavar="NAME", nargs="*", help=one_of)
-    made["fetch"].add_argument(
-        "--all", action="store_true", help="fetch all data sets that do not ship with domkl"
-    )
-    made["fetch"].add_argument(
-        "--from",
-        metavar="SOURCE",
-        dest="source",
-        help="a local archive or table, or another http(s) address",
-    )
+    switch(made["fetch"], "--all", "fetch all data sets that do not ship with domkl")
+    source = "a local archive or table, or another http(s) address"
+    option(made["fetch"], "--from", "SOURCE", source, dest="source")
     for name in ("list", "verify"):
-        made[name].add_argument(
-            "--data-dir", metavar="DIR", help="look here first, then in the cache"
-        )
+        option(made[name], "--data-dir", "DIR", "look here first, then in the cache")
     for command in made.values():
-        command.add_argument("--json", action="store_true", help="print one JSON object")
+        switch(command, "--json", "print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -184,11 +166,8 @@ def _verdicts(data: DataSet, args: argparse.Namespace) -> list[dict[str, Any]]:
         except DataError as error:
             row |= {"state": "failed", "found": str(error)}
         rows.append(row)
-    if (
-        rows
-        and data.stations
-        and len({Path(row["path"]).name for row in rows}) < len(data.editions)
-    ):
+    n_files = len({row["path"] and Path(row["path"]).name for row in rows})
+    if rows and data.stations and n_files < len(data.editions):
         rows.append(_absent(data, is_wanted=True))
     return rows
 
@@ -220,18 +199,14 @@ def _fetch(args: argparse.Namespace) -> int:
                 with Bar(args.interrupts, of_bytes=True) as bar:
                     kept = fetch(data, args.source, partial(bar.update, data.name))
             fetched.append({**kept._asdict(), "path": str(kept.path)})
-            _say(kept, args.json)
+            if not args.json:
+                print(f"{kept.name:12} {kept.path}: {', '.join(kept.checked)}")
         except DataError as error:
             failed.append({"name": data.name, "error": str(error)})
             print(f"domkl: error: {error}", file=sys.stderr)
     if args.json:
         print(json.dumps({"fetched": fetched, "failed": failed}))
     return 3 if failed else 0
-
-
-def _say(kept: "Fetched", as_json: bool) -> None:
-    if not as_json:
-        print(f"{kept.name:12} {kept.path}: {', '.join(kept.checked)}")
 
 
 def _chosen(names: list[str], is_all: bool) -> list[DataSet]:

@@ -56,7 +56,7 @@ def load_table(
     empty, NA and the like. With ``missing="drop"``, rows with a missing cell are left out and
     counted. Separators, encodings and decimal commas are found out (`cells.py`).
     """
-    sheet = _sheet(path, (target, *drop))
+    sheet = sheet_with(path, (target, *drop))
     names = tuple(name for name in sheet.names if name != target and name not in drop)
     if not names:
         raise DataError(f"{path} must have a column besides the target {target!r}, got none")
@@ -68,12 +68,12 @@ def read_columns(
     path: str | Path, names: Sequence[str], *, missing: str = "error"
 ) -> tuple[Floats, int]:
     """Read these columns of a CSV file with a header: (N, len(names)), and the rows left out."""
-    return _numbers(_sheet(path, names), names, missing)
+    return _numbers(sheet_with(path, names), names, missing)
 
 
 def read_ranges(path: str | Path) -> dict[str, Bounds]:
     """Read declared ranges from a CSV file with the columns ``column``, ``low`` and ``high``."""
-    sheet = _sheet(path)
+    sheet = sheet_with(path)
     if sorted(sheet.names) != ["column", "high", "low"]:
         raise DataError(
             f"{path} must have the columns column, low, high, got {', '.join(sheet.names)}"
@@ -97,7 +97,7 @@ def read_ranges(path: str | Path) -> dict[str, Bounds]:
     return found
 
 
-def _sheet(path: str | Path, names: Sequence[str] = ()) -> Sheet:
+def sheet_with(path: str | Path, names: Sequence[str] = ()) -> Sheet:
     """Read a file that must have these columns."""
     problems = Problems()
     sheet = read_sheet(Path(path), problems)

@@ -117,7 +117,12 @@ class DataOptions:
     @property
     def known(self) -> DataSet | None:
         """The data set of the catalog, unless a CSV file is given."""
-        return None if self.csv is not None else find(self.data or USUAL)
+        return None if self.csv is not None else find(self.name)
+
+    @property
+    def name(self) -> str:
+        """The data set, or the name of the file."""
+        return Path(self.csv).name if self.csv is not None else self.data or USUAL
 
     @property
     def has_nodes(self) -> bool:
