@@ -50,7 +50,7 @@ from domkl.typing import Floats, Ints
 MOSTLY = 0.5
 #: names of columns with a node's place
 _NORTH, _EAST = ("latitude", "lat"), ("longitude", "lon", "lng", "long")
-_N_LINES = 5  # line numbers that are reported for each reason
+N_LINES = 5  # line numbers that are reported for each reason
 
 
 @dataclass(frozen=True)
@@ -277,7 +277,7 @@ def _file(
         which = which & kept
         if which.any():
             dropped[reason] += int(which.sum())
-            rows = np.flatnonzero(which)[: _N_LINES - len(lines.get(reason, ()))]
+            rows = np.flatnonzero(which)[: N_LINES - len(lines.get(reason, ()))]
             lines.setdefault(reason, []).extend(sheet.line_of(int(row)) for row in rows)
         kept &= ~which
     return _File(sheet, times, dict(_owners(owner, node or "1", kept)))

@@ -14,6 +14,7 @@ from domkl import checks
 from domkl.data.cache import Found, read
 from domkl.data.catalog import DATASETS, DataSet, Edition, find
 from domkl.data.forecast import Forecast, Prepared
+from domkl.data.nodes import MOSTLY, N_LINES
 from domkl.data.stations import load_nodes
 from domkl.data.streams import Scaled, check_known, embed, ranges_of, scale_note, scaled
 from domkl.data.tables import RawTable, read_table
@@ -21,10 +22,6 @@ from domkl.data.types import Bounds
 from domkl.errors import DataError, ParameterError
 from domkl.options import LAGS, RULES, SCALES
 from domkl.typing import Floats
-
-#: rule "clean" leaves a column out when more than this share of it is missing
-MOSTLY = 0.5
-_N_LINES = 5  # line numbers that are reported for each reason
 
 
 class Series(NamedTuple):
@@ -327,6 +324,6 @@ def _rows(
         going = gone & kept
         if going.any():
             counts[reason] = int(going.sum())
-            lines[reason] = table.lines[going][:_N_LINES].tolist()
+            lines[reason] = table.lines[going][:N_LINES].tolist()
         kept &= ~gone
     return kept, counts, lines

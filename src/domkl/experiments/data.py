@@ -158,7 +158,7 @@ def _from_files(options: DataOptions, ranges: Ranges | None) -> list[Prepared]:
     _check_files(options, ranges)
     target, has_nodes, name = str(options.target or options.series), options.has_nodes, options.name
     is_row = options.lags is None and options.horizon is None and not options.series
-    lags = () if is_row else parse_lags("lags", LAGS)  # otherwise, a row's own target
+    lags = () if is_row else parse_lags("lags", LAGS)  # a row's inputs predict its own target
     wanted = _forecast(options, target, lags, (0,) if is_row else (1,))
     table = _read(options, wanted)
     if options.places is not None:
