@@ -86,7 +86,8 @@ def _flags(kind: Any) -> list[Field[Any]]:
 def defaults_of(home: str) -> dict[str, Any]:
     """Defaults of the annotated fields of the class ``module:Name``, read from its source.
 
-    A default is a literal or the name of a constant of the same module; any other is left out.
+    A default is a literal or the name of a constant of the same module, perhaps within ``field``;
+    any other is left out.
     Base classes are read where the same module defines them.
 
     Examples
@@ -103,6 +104,10 @@ def defaults_of(home: str) -> dict[str, Any]:
     for line in classes[name].body:
         if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value:
             value = line.value
+            if isinstance(value, ast.Call):  # field(default=...)
+                value = next(
+                    (each.value for each in value.keywords if each.arg == "default"), value
+                )
             named = constants.get(value.id) if isinstance(value, ast.Name) else None
             try:
                 found[line.target.id] = ast.literal_eval(named or value)
