@@ -311,7 +311,7 @@ def test_up_status_add_and_ctrl_c(here):
         up = subprocess.Popen([*command, *options], stderr=err, stdout=subprocess.PIPE, text=True)
     try:
         _wait(_learning)
-        assert _opened() == [2, 2, 2]
+        _wait(lambda: _opened() == [2, 2, 2])  # a busy machine may answer too late
         assert len(_children(folder)) == 3
         assert run("add", "m", "d", "--edges", "d-a") == 0  # tells the launcher
         assert _wait(lambda: _opened() == [3, 2, 2, 1])
