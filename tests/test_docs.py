@@ -4,8 +4,11 @@ import argparse
 import importlib
 import importlib.util
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -83,8 +86,30 @@ def test_readme_commands_parse():
     for command in commands:
         parser().parse_args(shlex.split(command, comments=True))
     targets = re.findall(r"^make (\w+)", text, re.M)
+    assert targets == ["run", "test"]
     makefile = (ROOT / "Makefile").read_text()
     assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+
+
+def test_the_readme_says_how_the_command_is_called(tmp_path):
+    """After `make run`, in a shell that has no domkl on its path."""
+    text = (ROOT / "README.md").read_text()
+    venv, command = re.search(r"the command is `((\S+)/bin/domkl)`", text).group(2, 1)
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(rf"^VENV +:= {re.escape(venv)}$", makefile, re.M)
+    (activate,) = re.findall(r"^(\. \S+/activate)\b", text, re.M)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / venv], check=True)
+    script = tmp_path / command
+    script.write_text(f"#!{sys.executable}\nfrom domkl.cli.main import entry\nentry()\n")
+    script.chmod(0o755)
+    source = str(Path(domkl.__file__).parents[1])
+    environ = {"PATH": os.defpath, "PYTHONPATH": source}
+    for words in (f"{command} --version", f"{activate} && domkl --version"):
+        done = subprocess.run(
+            words, shell=True, cwd=tmp_path, env=environ, capture_output=True, text=True
+        )
+        assert (done.returncode, done.stderr) == (0, ""), words
+        assert domkl.__version__ in done.stdout
 
 
 @pytest.mark.slow
