@@ -81,23 +81,31 @@ class TextLines(logging.Formatter):
 
 
 class Throttle:
-    """Lets equal alarms through once a minute, and counts those that were held back."""
+    """Lets so many equal things through a minute, and counts those that were held back.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._seen: dict[tuple[str, ...], tuple[float, int]] = {}
+    Parameters
+    ----------
+    clock : callable
+        Seconds.
+    most : int
+        Equal things that pass in a minute.
+    """
+
+    def __init__(self, clock: Callable[[], float], most: int = 1) -> None:
+        self._clock, self._most = clock, most
+        self._seen: dict[tuple[str, ...], tuple[float, int, int]] = {}  # since, passed, held back
 
     def admit(self, *key: str) -> int | None:
-        """How many equal alarms were held back since the last one; None to hold back this one."""
+        """How many were held back since the last one that passed; None to hold back this one."""
         now = self._clock()
-        since, held = self._seen.get(key, (-REPEATED, 0))
-        if now - since < REPEATED:
-            self._seen[key] = since, held + 1
-            return None
-        if len(self._seen) >= 1000:  # strangers can make up keys
+        if key not in self._seen and len(self._seen) >= 1000:  # strangers can make up keys
             self._seen.clear()
-        self._seen[key] = now, 0
-        return held
+        since, n_passed, n_held = self._seen.get(key, (now, 0, 0))
+        if now - since >= REPEATED:
+            since, n_passed = now, 0
+        is_over = n_passed >= self._most
+        self._seen[key] = since, n_passed + (not is_over), n_held + 1 if is_over else 0
+        return None if is_over else n_held
 
 
 class FloodGate(logging.Filter):
@@ -108,21 +116,15 @@ class FloodGate(logging.Filter):
 
     def __init__(self, most: int = MOST_LINES) -> None:
         super().__init__()
-        self._most = most
-        self._seen: dict[tuple[str, str], list[float]] = {}  # since when, lines, held back
+        self._now = 0.0
+        self._throttle = Throttle(lambda: self._now, most)
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether to write a line."""
-        key = record.name, str(record.msg).partition("\n")[0][:200]
-        if key not in self._seen and len(self._seen) >= 1000:
-            self._seen.clear()
-        since, n_lines, n_held = self._seen.get(key, (record.created, 0, 0))
-        if record.created - since >= REPEATED:
-            since, n_lines = record.created, 0
-        is_over = n_lines >= self._most
-        self._seen[key] = [since, n_lines + 1, n_held + 1 if is_over else 0]
-        record.held_back = 0 if is_over else int(n_held)
-        return not is_over
+        self._now = record.created
+        held = self._throttle.admit(record.name, str(record.msg).partition("\n")[0][:200])
+        record.held_back = held or 0
+        return held is not None
 
 
 def expiry_alarm(expires: datetime, now: datetime) -> str | None:

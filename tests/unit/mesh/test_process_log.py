@@ -104,4 +104,4 @@ def test_lines_of_one_kind_are_limited_and_those_held_back_are_counted():
     assert line("bad request", 61.0) == (True, 0)
     for k in range(3000):
         line(str(k), 62.0)
-    assert len(gate._seen) <= 1000
+    assert len(gate._throttle._seen) <= 1000

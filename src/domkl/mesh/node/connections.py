@@ -24,6 +24,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from domkl.mesh.process_log import event
+from domkl.mesh.transports.base import Joined
 
 LARGE = 2**22  # bytes of bodies, after which memory is given back to the system
 PATIENCE = 1.0  # seconds for a request to come, before its connection may have to make room
@@ -221,33 +222,6 @@ class Listener(socket.socket):
             with contextlib.suppress(OSError):
                 super().accept()[0].close()
         self._keep_spare()
-
-
-class Joined:
-    """A transport that writes once in a turn of the loop: head and body of an answer together."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._parts: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Write with whatever else is written in this turn."""
-        if not self._parts:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._parts.append(data)
-
-    def close(self) -> None:
-        """Write what is left, and close."""
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        data, self._parts = b"".join(self._parts), []
-        if data and not self._transport.is_closing():
-            self._transport.write(data)
 
 
 class Connection(H11Protocol):

@@ -18,7 +18,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
@@ -27,7 +27,14 @@ import domkl
 from domkl.errors import ParameterError
 from domkl.mesh.node import registry
 from domkl.mesh.node.node import Node
-from domkl.mesh.node.publish import BACK_OFF, LostError, Outcome, Prediction
+from domkl.mesh.node.publish import (
+    BACK_OFF,
+    LostError,
+    Outcome,
+    Prediction,
+    read_url,
+    without_login,
+)
 from domkl.mesh.node.sources import accept, checked
 
 UNREAD = 1000  # messages held at most; the broker keeps the rest
@@ -56,21 +63,17 @@ class Broker(NamedTuple):
         >>> Broker.parse("mqtts://broker.example")[:3]
         ('broker.example', 8883, True)
         """
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            parts, port = urlsplit(""), None
-        if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname:
-            shown = url.rpartition("@")[2]  # the part before may be a password
+        found = read_url(url, {"mqtt": 1883, "mqtts": 8883})
+        if found is None:
             raise ParameterError(
-                f"mqtt must be mqtt://host:port or mqtts://host:port, got {shown!r};"
+                f"mqtt must be mqtt://host:port or mqtts://host:port, got {without_login(url)!r};"
                 " in a user or password write %23 for #, %2F for / and %40 for @"
             )
-        is_tls = parts.scheme == "mqtts"
-        name = None if parts.username is None else unquote(parts.username)
-        password = None if parts.password is None else unquote(parts.password)
-        return cls(parts.hostname, port or (8883 if is_tls else 1883), is_tls, name, password)
+        parts, host, port = found
+        login = (
+            None if each is None else unquote(each) for each in (parts.username, parts.password)
+        )
+        return cls(host, port, parts.scheme == "mqtts", *login)
 
 
 def check_topic(topic: str, *, is_filter: bool = False) -> str:

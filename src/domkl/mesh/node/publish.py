@@ -19,22 +19,20 @@ import http.client
 import json
 import os
 import secrets
-import struct
 import sys
-import zlib
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from domkl.errors import MeshError, ParameterError
 from domkl.mesh.node import registry
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.predictions import Content
 from domkl.mesh.process_log import event
-from domkl.storage import write
+from domkl.mesh.store.wal import Mark
 
 BACK_OFF = (0.5, 30.0)  # seconds before an outlet is tried again: at first, at most
 AT_ONCE = 20  # predictions that share a sync; brokers take so many before they acknowledge one
@@ -42,7 +40,6 @@ HELD = 1000  # predictions that wait for an outlet, at most
 TIMEOUT = 10.0  # seconds, of a webhook
 STOPPING = 2.0  # seconds to publish what waits when the node stops
 MAGIC = b"DOMKLP1\n"
-_RECORD = struct.Struct("<8sI8sQ")  # magic, checksum, random part of the ids, number
 
 #: surely passed on; perhaps; refused by whoever answered; surely not
 Outcome = Literal["sent", "unsure", "refused", "not sent"]
@@ -83,6 +80,22 @@ class Outlet(Protocol):
         """Leave it; may be called at any time."""
 
 
+def read_url(url: str, ports: Mapping[str, int]) -> tuple[SplitResult, str, int] | None:
+    """The parts of a URL, its host and port; None unless it has a host and one of the schemes."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ports and parts.hostname:
+            return parts, parts.hostname, parts.port or ports[parts.scheme]
+    except ValueError:
+        pass
+    return None
+
+
+def without_login(url: str) -> str:
+    """A URL for messages; what stands before @ may be a password."""
+    return url.rpartition("@")[2]
+
+
 class Published:
     """The number of the newest prediction that was given to an outlet, on disk.
 
@@ -93,44 +106,27 @@ class Published:
         Number of the newest sample in the log. If the file has a greater one, or is damaged,
         samples are numbered anew: the ids get another random part, and what the log has is not
         published.
+
+    Attributes
+    ----------
+    stream : str
+        The random part of the ids.
+    set : callable
+        Notes, on disk, that predictions up to a number are given away.
     """
 
     def __init__(self, path: Path, last: int) -> None:
-        stream, self.number = self._read(path, last)
-        self.stream = stream.decode()
-        if not path.exists() or path.read_bytes() != self._record():  # a full disk has no room
-            write(path, self._record(), mode=0o600)
-        self._handle: int | None = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        self._mark = mark = Mark(path, MAGIC, 8)
+        number = mark.number if mark.number is not None else last if path.exists() else 0
+        if mark.number is None or number > last:
+            number, mark.tag = min(number, last), secrets.token_hex(4).encode()
+        mark.begin(number)
+        self.stream, self.set, self.close = mark.tag.decode(), mark.sync, mark.close
 
-    def set(self, number: int) -> None:
-        """Note, on disk, that predictions up to this number are given away."""
-        assert self._handle is not None
-        before, self.number = self.number, number
-        try:
-            os.pwrite(self._handle, self._record(), 0)
-            os.fdatasync(self._handle)
-        except OSError:
-            self.number = before
-            raise
-
-    def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-
-    @staticmethod
-    def _read(path: Path, last: int) -> tuple[bytes, int]:
-        data = path.read_bytes() if path.exists() else None
-        if data is not None and len(data) == _RECORD.size:
-            magic, checksum, stream, number = _RECORD.unpack(data)
-            if magic == MAGIC and checksum == zlib.crc32(data[12:]) and number <= last:
-                return stream, number
-        return secrets.token_hex(4).encode(), 0 if data is None else last
-
-    def _record(self) -> bytes:
-        rest = struct.pack("<8sQ", self.stream.encode(), self.number)
-        return struct.pack("<8sI", MAGIC, zlib.crc32(rest)) + rest
+    @property
+    def number(self) -> int:
+        """The newest prediction that was given away."""
+        return self._mark.number or 0
 
 
 class Publisher:
@@ -291,20 +287,17 @@ class Webhook:
     kind = "webhook"
 
     def __init__(self, url: str) -> None:
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError:
-            parts, port = urlsplit(""), None
-        shown = url.rpartition("@")[2]  # the part before may be a password
-        is_clean = url.isprintable() and " " not in url
-        if parts.scheme not in ("http", "https") or not parts.hostname or not is_clean:
-            raise ParameterError(f"webhook must be http://host/path or https://, got {shown!r}")
+        schemes = {"http": 80, "https": 443}
+        found = read_url(url if url.isprintable() and " " not in url else "", schemes)
+        if found is None:
+            raise ParameterError(
+                f"webhook must be http://host/path or https://, got {without_login(url)!r}"
+            )
+        parts, host, port = found
         is_tls = parts.scheme == "https"
         make = http.client.HTTPSConnection if is_tls else http.client.HTTPConnection
-        host = parts.hostname
         self._connect: Callable[[], http.client.HTTPConnection] = lambda: make(
-            host, port or (443 if is_tls else 80), timeout=TIMEOUT
+            host, port, timeout=TIMEOUT
         )
         self._path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self.where = host

@@ -45,7 +45,6 @@ MARK_MAGIC = b"DOMKLA1\n"
 
 _HEAD = struct.Struct("<8sIIIQ")  # magic, checksum, salt of the frames, values, first number
 _FRAME = struct.Struct("<4sIIQI")  # mark, checksum, bytes, first number, samples
-_MARK = struct.Struct("<8sIQ")  # magic, checksum, number of the newest acknowledged sample
 _ID = struct.Struct("<BH")  # whether the id is a row of a file, length of the id
 
 
@@ -70,58 +69,78 @@ class Entry(NamedTuple):
 
 
 class Mark:
-    """The number of the newest acknowledged sample, in a small file outside of the log.
+    """A number in a small file outside of the log, such as that of the newest acknowledged sample.
 
-    It is written in place and not synced: after a kill it is exact, and after a power cut it may be
-    too low by what was acknowledged within the last seconds, but it is never too high.
+    It is written in place. Unless it is synced, it is exact after a kill, and after a power cut it
+    may be too low by what was written within the last seconds, but it is never too high.
 
     Parameters
     ----------
     path : Path
+    magic : bytes
+        The kind of file.
+    n_tag : int
+        Bytes before the number.
 
     Attributes
     ----------
     number : int or None
         None if the file does not exist or is damaged.
+    tag : bytes
+        What stands before the number.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.number = _read_mark(path)
+    def __init__(self, path: Path, magic: bytes = MARK_MAGIC, n_tag: int = 0) -> None:
+        self.path, self.tag, self._magic = path, bytes(n_tag), magic
         self._handle: int | None = None
+        self.number = self._read()
 
     def begin(self, number: int) -> None:
-        """Have a file with this number, on disk; OSError if that is impossible."""
-        if _read_mark(self.path) is None:
-            write(self.path, _mark(number), mode=0o600)
+        """Have a file with this number; OSError if that is impossible."""
+        tag = self.tag
+        if self._read() is None or self.tag != tag:
+            self.tag = tag
+            write(self.path, self._record(number), mode=0o600)
         self._handle = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         self.set(number)
 
     def set(self, number: int) -> None:
-        """Note that all samples up to this one are acknowledged."""
+        """Write the number, without syncing it."""
         self.number = number
         if self._handle is not None:
             with contextlib.suppress(OSError):  # an older number is right, too
-                os.pwrite(self._handle, _mark(number), 0)
+                os.pwrite(self._handle, self._record(number), 0)
+
+    def sync(self, number: int) -> None:
+        """Have the number on disk when this returns; OSError, and the older one, if it cannot."""
+        assert self._handle is not None
+        os.pwrite(self._handle, self._record(number), 0)
+        os.fdatasync(self._handle)
+        self.number = number
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; a second call does nothing."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
 
-
-def _mark(number: int) -> bytes:
-    return _MARK.pack(MARK_MAGIC, zlib.crc32(struct.pack("<Q", number)), number)
-
-
-def _read_mark(path: Path) -> int | None:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+    def _read(self) -> int | None:
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if len(data) != len(self._record(0)):
+            return None
+        number = int.from_bytes(data[-8:], "little")
+        tag, self.tag = self.tag, data[12:-8]
+        if data == self._record(number):
+            return number
+        self.tag = tag
         return None
-    number = int(_MARK.unpack(data)[2]) if len(data) == _MARK.size else 0
-    return number if data == _mark(number) else None
+
+    def _record(self, number: int) -> bytes:
+        body = self.tag + number.to_bytes(8, "little")
+        return self._magic + zlib.crc32(body).to_bytes(4, "little") + body
 
 
 class WriteAheadLog:

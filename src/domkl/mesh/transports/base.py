@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from domkl.errors import ParameterError
 
@@ -243,6 +243,40 @@ class Transport(ABC):
     def _refuse(self, who: str, why: str) -> None:
         if self._is_open:
             _call(self._on_refused, who, why)
+
+
+class Joined:
+    """A transport of asyncio that writes once in a turn of the loop: each write is a system call.
+
+    Head and body of an answer leave together, and so do the frames of several horizons.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._parts: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write with whatever else is written in this turn."""
+        if not self._parts:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._parts.append(data)
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that wait, those of this turn included."""
+        return sum(map(len, self._parts)) + self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """Write what is left, and close."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        data, self._parts = b"".join(self._parts), []
+        if data and not self._transport.is_closing():
+            self._transport.write(data)
 
 
 async def bind(address: Address) -> socket.socket:

@@ -35,6 +35,7 @@ from domkl.mesh.transports.base import (
     Address,
     Allowance,
     Endpoint,
+    Joined,
     OnFrame,
     OnPeer,
     OnRefused,
@@ -75,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self.ended: asyncio.Future[None] = loop.create_future()
         self._buffer = bytearray(BUFFER)
         self._end = 0
-        self._transport: asyncio.Transport | None = None
+        self._transport: Joined | None = None
         self._allowance = Allowance()
         self._pause: asyncio.TimerHandle | None = None
 
@@ -104,12 +105,12 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Greet the peer, or close the connection if the peer is refused."""
         assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = Joined(transport)
         _set_options(transport.get_extra_info("socket"))
         self.name = _common_name(transport.get_extra_info("peercert"))
         why = self._tls.judge(self)
         if why is None:
-            transport.write(GREETING)
+            self._transport.write(GREETING)
         else:
             self._refuse(why)
 

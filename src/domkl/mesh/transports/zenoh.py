@@ -52,43 +52,32 @@ OVERHEAD = 100  # bytes that a frame takes besides its content: empty ones count
 class Inbox:
     """Brings calls from other threads to the loop's thread, in order.
 
-    One wake-up of the loop serves all calls that have come since the last. When more than
-    `max_bytes` wait, calls that have a size (frames) are dropped; other calls never are.
+    When more than `max_bytes` wait, calls that have a size (frames) are dropped; other calls never
+    are.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, max_bytes: int) -> None:
         self._loop, self._max_bytes = loop, max_bytes
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[Callable[[str, Any], None], str, Any]] = deque()
-        self._bytes = 0
-        self._is_woken = self._is_closed = False
+        self._bytes, self._is_closed = 0, False
 
     def put(self, call: Callable[[str, Any], None], name: str, value: Any, size: int = 0) -> None:
         """Have ``call(name, value)`` run in the loop's thread; may be used from any thread."""
         with self._lock:
             if self._is_closed or (size and self._bytes + size > self._max_bytes):
                 return
-            self._waiting.append((call, name, value))
             self._bytes += size
-            if self._is_woken:
-                return
-            self._is_woken = True
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._drain)
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._run, call, name, value, size)
 
     def close(self) -> None:
         """Drop what waits; nothing is called any more."""
-        with self._lock:
-            self._is_closed = True
-            self._waiting.clear()
+        self._is_closed = True
 
-    def _drain(self) -> None:
+    def _run(self, call: Callable[[str, Any], None], name: str, value: Any, size: int) -> None:
         with self._lock:
-            waiting, self._waiting = self._waiting, deque()
-            self._bytes, self._is_woken = 0, False
-        for call, name, value in waiting:
-            if self._is_closed:
-                return
+            self._bytes -= size
+        if not self._is_closed:
             call(name, value)
 
 

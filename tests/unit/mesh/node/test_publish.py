@@ -13,6 +13,7 @@ from mesh_node import free_ports, made, prepared, solo_folder, until
 from domkl.errors import ParameterError
 from domkl.mesh.node import publish
 from domkl.mesh.node.publish import Lines, LostError, Prediction, Published, Publisher, Webhook
+from domkl.mesh.store import wal
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +139,7 @@ def test_numbers_go_on_unless_samples_are_numbered_anew(tmp_path, monkeypatch):
     first.set(7)
     first.close()
     with monkeypatch.context() as full:
-        full.setattr(publish, "write", None)  # a disk without a free byte lets the node start
+        full.setattr(wal, "write", None)  # a disk without a free byte lets the node start
         again = Published(path, 7)
     assert (again.stream, again.number) == (first.stream, 7)
     again.close()
