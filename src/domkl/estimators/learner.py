@@ -1,13 +1,13 @@
 """One learner outside a network; the estimators for scikit-learn and River wrap it.
 
-`Runner` runs an algorithm on the samples of one learner, `Learner` adds scaling, named inputs,
-saving, and ways into and out of a network.
+`Learner` adds scaling, named inputs, files, and ways into and out of a network to the learner
+without neighbors that learner/local.py runs.
 """
 
 import contextlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike
 from domkl import checks
 from domkl.algorithms.base import Algorithm, Inputs, Prediction
 from domkl.algorithms.least_squares import DOMKRLS
-from domkl.core.features import FeatureStack, RandomFeatures
+from domkl.core.features import RandomFeatures
 from domkl.core.jit import noted_compilation
 from domkl.core.kernels import Dictionary, gaussian_bank
-from domkl.core.losses import Logistic, Loss
+from domkl.core.losses import Logistic
 from domkl.errors import DataError, ParameterError
 from domkl.estimators import serialize
 from domkl.estimators.columns import Columns, Level, widened
+from domkl.estimators.late import AskedRow, AskedRows
 from domkl.estimators.scaling import (
     INPUT_WIDTH,
     LEVEL_WIDTH,
@@ -30,127 +31,30 @@ from domkl.estimators.scaling import (
     Statistics,
 )
 from domkl.graphs.graph import Graph
-from domkl.sim.cells import Cell, Network, first_state
-from domkl.sim.inputs import as_trials, check_algorithm
-from domkl.sim.interpreted import learn
+from domkl.learner.local import LocalLearner
+from domkl.sim.cells import Cell, first_state
 from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
-from domkl.speech.base import Voice
-from domkl.speech.plain import PLAIN
 from domkl.typing import Floats, Ints
 
 N_REPLAYED = 64  # samples that are stored at first, to be learned again
 MAX_WEIGHT = 1e6  # of a sample
 MAX_SIZE = 1e100  # of a value, so that squares and sums of squares are finite
 SHORT = 40  # samples; a call of `simulate` takes as long as this many interpreted rounds
-CHUNK = 256  # rows whose features are computed at once
 NEAR = 0.1 * INPUT_WIDTH  # inputs that differ by less are one sample, scaled twice
 
 
-class Told(NamedTuple):
-    """The newest prediction of a single row, until something is learned."""
-
-    x: Floats  # (1, d)  scaled
-    prediction: Prediction
-
-
-def algorithm_for(loss: Loss, given: Algorithm | None, **tuned: Any) -> Algorithm:
-    """The user's algorithm, or the default one with what the user tunes of it, None being unset.
-
-    A classifier's must use the logistic loss.
-    """
-    chosen = {name: value for name, value in tuned.items() if value is not None}
-    if given is None:
-        return DOMKRLS(loss=loss, **chosen)
-    if chosen:
-        name, value = next(iter(chosen.items()))
-        raise ParameterError(
-            f"{name} must be None where algorithm is given, got {value!r}; set it in the algorithm"
-        )
-    if isinstance(getattr(given, "loss", None), Logistic) != isinstance(loss, Logistic):
-        raise ParameterError(f"algorithm must learn by a loss such as {loss}, got {given!r}")
-    return given
-
-
-class Runner:
-    """Runs an algorithm on the samples of one learner; the state is an argument of each method.
-
-    Short batches are interpreted, long ones go through `simulate` with its compiled rounds. Both
-    give the same results to the bit. Each output is a learner without neighbors: all see the same
-    inputs, and each has a label of its own.
-    """
-
-    def __init__(self, algorithm: Algorithm, features: RandomFeatures, n_outputs: int = 1) -> None:
-        self.algorithm, self.features, self.n_outputs = algorithm, features, n_outputs
-        self._alone = Graph.empty(n_outputs)
-        self._voice = Voice(PLAIN)
-        self._network = Network([self._alone], is_alone=algorithm.is_alone)
-        self._stack = FeatureStack([features])
-        self._buffer = features.empty(1, 1, np.float64)
-
-    def first_state(self) -> Any:
-        """The state before the first sample."""
-        return first_state(Cell([self._alone], [self.features]), self.algorithm, np.float64)
-
-    def predict(self, state: Any, x: Floats) -> Floats:
-        """Predict for inputs x (n, d), each row by itself: (n, K)."""
-        with noted_compilation():
-            found = [self.algorithm.predict(state, row).y_hat for row in self._inputs(x)]
-        return np.array(found).reshape(len(x), self.n_outputs)
-
-    def tell(self, state: Any, x: Floats) -> Told:
-        """Predict for inputs x (1, d)."""
-        with noted_compilation():
-            return Told(x, self.algorithm.predict(state, next(self._inputs(x))))
-
-    def deviation(self, state: Any, x: Floats) -> Floats | None:
-        """Standard deviation of each prediction, (n, K); None if the algorithm has none."""
-        with noted_compilation():
-            found = [
-                self.algorithm.deviation(state, row, self.algorithm.predict(state, row))
-                for row in self._inputs(x)
-            ]
-        known = [each for each in found if each is not None]
-        return np.array(known).reshape(len(known), -1) if known else None
-
-    def learn(
-        self, state: Any, x: Floats, y: Floats, weights: Floats, told: Told | None = None
-    ) -> Any:
-        """Learn x (n, d), y (n, K) in this order, with weights (n,); return the next state.
-
-        A single sample updates the state in place. Several samples update a copy, so that the
-        state given is unchanged if one of them fails. What was told of a single sample is what
-        it is compared with.
-        """
-        is_weighted = bool((weights != 1).any())
-        with noted_compilation():
-            if len(y) > SHORT and not is_weighted:
-                all_x = np.repeat(x[:, None], self.n_outputs, axis=1)
-                samples = (self.algorithm, all_x, y, self._alone, self.features)
-                return simulate(*samples, cv="off", keep_predictions=False, state=state).state
-            if len(y) > 1:
-                state = copied(state)
-            for t, row in enumerate(self._inputs(x)):
-                prediction = told.prediction if told else self.algorithm.predict(state, row)
-                if is_weighted:
-                    prediction.notes[:, -1] = weights[t]  # where DOMKRLS notes the weight
-                rest = (prediction, self._network, self._voice)
-                state = learn(self.algorithm, state, row, y[t], *rest)
-        return state
-
-    def _inputs(self, x: Floats) -> Iterator[Inputs]:
-        """The inputs of each row, for one learner; valid until the next is made."""
-        for start in range(0, len(x), CHUNK):
-            part = x[start : start + CHUNK]
-            is_one = len(x) == 1
-            z, energy = self._buffer if is_one else self.features.empty(1, len(part), np.float64)
-            if self.algorithm.uses_features:
-                self._stack.write(part, z, energy)
-            for i in range(len(part)):
-                row = Inputs(part[i : i + 1], z[0, i : i + 1], energy[0, i : i + 1])
-                if self.n_outputs > 1:
-                    row = Inputs._make(np.repeat(v, self.n_outputs, axis=0) for v in row)
-                yield row
+@contextlib.contextmanager
+def unchanged_on_error(*objects: Any) -> Iterator[None]:
+    """Restore the attributes of these objects if the block raises."""
+    before = [dict(each.__dict__) for each in objects]
+    try:
+        yield
+    except BaseException:
+        for each, attributes in zip(objects, before, strict=True):
+            each.__dict__.clear()
+            each.__dict__.update(attributes)
+        raise
 
 
 def copied(state: Any) -> Any:
@@ -163,12 +67,11 @@ class Learner:
 
     The feature map is drawn when the first samples arrive. Inputs and targets are scaled by running
     means and deviations, which include the sample at hand; labels of the logistic loss are not
-    scaled. A label is compared with the prediction that was made for it: if the last call was
-    `predict` of one row, and what is learned next differs from it by at most a tenth of each
-    input's deviation, as it does behind a scaler that counts the sample in between, then with that
-    prediction. Because means and deviations are inaccurate at first, the first 64 samples are
-    stored and replayed: after 2, 4, 8, … and 64 samples, all of them are learned again from the
-    start with the scaling known by then.
+    scaled. A label is compared with the prediction that was made for it: what `predict` gives for a
+    single row waits until the row is learned, which may be many predictions later (late.py).
+    Because means and deviations are inaccurate at first, the first 64 samples are stored and
+    replayed: after 2, 4, 8, … and 64 samples, all of them are learned again from the start with the
+    scaling known by then.
 
     Parameters
     ----------
@@ -210,8 +113,6 @@ class Learner:
     True
     """
 
-    _told: Told | None = None
-
     def __init__(
         self,
         algorithm: Algorithm | None = None,
@@ -240,9 +141,10 @@ class Learner:
         self.state: Any = None
         self.n_seen = 0
         self.x_seen, self.y_seen = Statistics.empty(0), Statistics.empty(self.n_rows)
-        self.early = FirstSamples.empty(self.n_rows) if is_scaled else None
-        self._runner: Runner | None = None
-        self._levels: Ints = np.empty(0, dtype=np.intp)
+        self.first_samples = FirstSamples.empty(self.n_rows) if is_scaled else None
+        self.asked = AskedRows()
+        self._host: LocalLearner | None = None
+        self._level_columns: Ints = np.empty(0, dtype=np.intp)
         self.is_map_given = features is not None
         if features is not None:
             self.start(range(features.n_inputs), features)
@@ -298,7 +200,7 @@ class Learner:
 
         It is infinite before the first sample.
         """
-        return self.deviation_of_rows(self.checked(X))
+        return self.predict_with_deviation(self.checked(X))[1]
 
     def checked(self, X: ArrayLike) -> Floats:
         """Accept finite inputs (n, d) with the same number of columns as before."""
@@ -316,9 +218,9 @@ class Learner:
             counted = self._checked_weights(weights, len(y))
             is_used = counted > 0
             rows, targets, counted = rows[is_used], targets[is_used], counted[is_used]
-        with self.atomic():
+        with unchanged_on_error(self):
             self._know(names)
-            while self.early is not None and len(targets):
+            while self.first_samples is not None and len(targets):
                 n = self._until_replay()
                 self._take(rows[:n], targets[:n], counted[:n])
                 rows, targets, counted = rows[n:], targets[n:], counted[n:]
@@ -347,36 +249,64 @@ class Learner:
 
     def _take(self, rows: Floats, y: Floats, weights: Floats) -> None:
         """Learn samples up to the next replay, and replay all if it is reached."""
-        is_replay = self.early is not None and len(y) == self._until_replay()
-        if self.early is not None:
-            self.early = self.early.with_more(rows, y, weights)
+        is_replay = self.first_samples is not None and len(y) == self._until_replay()
+        asked = self._asked(rows) if len(y) == 1 else None
+        if self.first_samples is not None:
+            self.first_samples = self.first_samples.with_more(rows, y, weights)
         x, targets = self._counted(rows, y, weights)
         if is_replay:
             self._replay()
         else:
-            self.state = self.runner.learn(self.state, x, targets, weights, self._told_of(x))
-        self._told = None
+            self.state = self._learned(self.state, x, targets, weights, asked)
+        if len(y) == 1:
+            self.asked.learned(rows, self.n_seen, asked)
         self.n_seen += len(y)
         if self.n_seen >= N_REPLAYED:
-            self.early = None
+            self.first_samples = None
 
-    def _told_of(self, x: Floats) -> Told | None:
-        """What was predicted for this sample, if it was just now.
+    def _learned(
+        self, state: Any, x: Floats, y: Floats, weights: Floats, asked: AskedRow | None = None
+    ) -> Any:
+        """Learn x (n, d), y (n, K) in this order, with weights (n,); return the next state.
 
-        A scaler before this learner may have counted the sample meanwhile: what was predicted for
-        the inputs as they were then has to be judged, not what would be for those of now.
+        Long batches go through `simulate` with its compiled rounds; the results are the same to the
+        bit. A single sample updates the state in place, and is compared with what was predicted
+        when it was asked. Several update a copy, so that the state given is unchanged if one fails;
+        each is predicted as many labels before its own as labels have been late.
         """
-        told = self._told
-        if told is None or told.x.shape != x.shape or len(told.prediction.y_hat) != self.n_rows:
-            return None
-        return told if np.abs(told.x - x).max() <= NEAR else None
+        host, delay = self.host, 0 if len(y) == 1 else self.asked.delay
+        with noted_compilation():
+            if len(y) > SHORT and not delay and (weights == 1).all():
+                all_x, alone = np.repeat(x[:, None], self.n_rows, axis=1), Graph.empty(self.n_rows)
+                samples = (host.algorithm, all_x, y, alone, host.features)
+                return simulate(*samples, cv="off", keep_predictions=False, state=state).state
+            host.state, host.delay = state if len(y) == 1 else copied(state), delay
+            for row, label, weight in zip(x, y, weights, strict=True):
+                inputs = host.inputs(row)
+                then = asked.prediction if asked else host.algorithm.predict(host.state, inputs)
+                if weight != 1:
+                    then.notes[:, -1] = weight  # where DOMKRLS notes the weight
+                host.learn_due(host.due(inputs, then, label))
+            while host.learn_due(host.still_due()):
+                pass
+        return host.state
+
+    def _asked(self, row: Floats) -> AskedRow | None:
+        """Give what was predicted for this row (1, d), if it waits for its label."""
+
+        def distance(others: Floats) -> Floats:
+            apart = self._scaled_by_now(others) - self._scaled_by_now(row)
+            farthest: Floats = np.abs(apart).max(axis=1)
+            return farthest / NEAR
+
+        return self.asked.find(row, self.n_seen, distance)
 
     def _replay(self) -> None:
         """Learn the first samples again from the start, with the scaling known by now."""
-        assert self.early is not None
-        x, y, weights = self.early
+        assert self.first_samples is not None
+        x, y, weights = self.first_samples
         samples = self._scaled_by_now(x), self._targets_by_now(y)
-        self.state = self.runner.learn(self.runner.first_state(), *samples, weights)
+        self.state = self._learned(self.host.first_state(), *samples, weights)
 
     def _counted(self, rows: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Count samples in the statistics in order; give each scaled by those up to it."""
@@ -399,8 +329,10 @@ class Learner:
 
     def _with_levels(self, x: Floats, rows: Floats) -> Floats:
         """Write levels of categories as they are."""
-        if self._levels.size:
-            x[..., self._levels] = LEVEL_WIDTH * np.nan_to_num(rows[..., self._levels])
+        if self._level_columns.size:
+            x[..., self._level_columns] = LEVEL_WIDTH * np.nan_to_num(
+                rows[..., self._level_columns]
+            )
         return x
 
     def _write_lag(self, x: Floats, rows: Floats) -> None:
@@ -420,7 +352,7 @@ class Learner:
             return
         linear, old = self.columns.is_linear, self.features
         n = self.columns.count(names)
-        if old is not None and (self.early is None or self.is_map_given):
+        if old is not None and (self.first_samples is None or self.is_map_given):
             n = old.n_frequencies
         if old is not None and n == old.n_frequencies:
             drawn = self.columns.draw(names[self.n_inputs :], n)
@@ -434,21 +366,24 @@ class Learner:
             drawn[:, :, self.lag] *= INPUT_WIDTH / TARGET_WIDTH  # it is scaled as targets are
         self.features = None
         self.start(names, RandomFeatures(drawn, linear=linear))
-        if self.early is not None and self.n_seen:
-            self.early = self.early.widened(len(names))
+        if self.first_samples is not None and self.n_seen:
+            self.first_samples = self.first_samples.widened(len(names))
             self._replay()
 
     def start(self, names: Sequence[Hashable], features: RandomFeatures) -> None:
         """Use this map from now on; the state so far, if there is one, is moved to it."""
-        runner = Runner(self.algorithm, features, self.n_rows)
-        check_algorithm(self.algorithm, as_trials(Graph.empty(1), features), "float64")
-        state = runner.first_state()
+        if self.algorithm.single_kernel and features.n_kernels != 1:
+            name = type(self.algorithm).__name__
+            raise ParameterError(f"{name} takes features of one kernel, got {features.n_kernels}")
+        host = LocalLearner(self.algorithm, features, n_rows=self.n_rows)
+        state = host.state
         if self.features is not None:
             state = widened(self.algorithm, self.state, state, self.features, features)
         self.x_seen = self.x_seen.widened(features.n_inputs)
         self.names, self.features = tuple(names), features
-        self._levels = np.flatnonzero([isinstance(name, Level) for name in names])
-        self.state, self._runner = state, runner
+        self.asked.clear()
+        self._level_columns = np.flatnonzero([isinstance(name, Level) for name in names])
+        self.state, self._host = state, host
 
     def add_output(self, label: float = np.nan) -> None:
         """Add an output that knows nothing yet; in the first samples it had this label."""
@@ -482,62 +417,67 @@ class Learner:
         states: Callable[[Any, Any], tuple[Any, Any]],
     ) -> None:
         """Change the number of outputs: the labels of the first samples, and the states."""
-        alone = None if self.features is None else Runner(self.algorithm, self.features)
-        self.n_outputs, self._runner = n_outputs, None
+        one = None if self.features is None else LocalLearner(self.algorithm, self.features)
+        self.n_outputs, self._host = n_outputs, None
+        self.asked.clear()
         missing = n_outputs - len(self.y_seen.n)
         self.y_seen = self.y_seen.widened(len(self.y_seen.n) + missing)
-        if self.early is not None:
-            self.early = self.early._replace(y=labels(self.early.y))
-        if alone is not None:
-            pairs = zip(*states(self.state, alone.first_state()), strict=True)
+        if self.first_samples is not None:
+            self.first_samples = self.first_samples._replace(y=labels(self.first_samples.y))
+        if one is not None:
+            pairs = zip(*states(self.state, one.state), strict=True)
             self.state = type(self.state)(*(np.concatenate(pair) for pair in pairs))
-
-    @contextlib.contextmanager
-    def atomic(self) -> Iterator[None]:
-        """Undo all changes to the learner if the block raises."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def predict_rows(self, rows: Floats) -> Floats:
         """Predict for checked rows; NaN stands for a missing value."""
-        if self.n_seen == 0:
-            return self._as_given(np.zeros((len(rows), self.n_rows)))
-        x = self._scaled(rows)
-        if len(x) == 1 and self.is_scaled:
-            self._told = self.runner.tell(self.state, x)
-            y_hat = self._told.prediction.y_hat[None].copy()
-        else:
-            y_hat = self.runner.predict(self.state, x)
+        return self._predicted(rows, with_deviation=False)[0]
+
+    def predict_with_deviation(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Predict for checked rows; give the standard deviations, too."""
+        return self._predicted(rows, with_deviation=True)
+
+    def _predicted(self, rows: Floats, with_deviation: bool) -> tuple[Floats, Floats]:
+        shape = (len(rows), self.n_rows)
+        y_hat, deviation = np.zeros(shape), np.full(shape, np.inf)
+        if self.n_seen > 0:
+            host = self.host
+            with noted_compilation():
+                for i, x in enumerate(self._scaled(rows)):
+                    inputs, prediction = host.look(x)
+                    y_hat[i] = prediction.y_hat
+                    if with_deviation:
+                        deviation[i] = self._deviation(inputs, prediction)
+            if len(rows) == 1:
+                self.asked.ask(rows, self.n_seen, prediction)
         if self.scales_targets:
             y_hat = y_hat * self.y_seen.deviation + self.y_seen.mean
-        return self._as_given(y_hat)
+            deviation = deviation * self.y_seen.deviation
+            if self.n_seen < 2:  # a single target has no deviation
+                deviation[:] = np.inf
+        return self._as_given(y_hat), self._as_given(deviation)
 
-    def deviation_of_rows(self, rows: Floats) -> Floats:
-        """The standard deviations of the predictions for checked rows."""
-        if self.n_seen < (2 if self.scales_targets else 1):  # a single target has no deviation
-            return self._as_given(np.full((len(rows), self.n_rows), np.inf))
-        found = self.runner.deviation(self.state, self._scaled(rows))
+    def _deviation(self, inputs: Inputs, prediction: Prediction) -> Floats:
+        found = self.algorithm.deviation(self.state, inputs, prediction)
         if found is None:
             name = type(self.algorithm).__name__
             raise ParameterError(f"algorithm must be one that gives deviations, got {name}")
-        return self._as_given(found * self.y_seen.deviation if self.scales_targets else found)
+        return found
 
     def _as_given(self, values: Floats) -> Floats:
         """(n, K), or (n,) where targets have one axis."""
         return values[:, 0] if self.n_outputs is None else values
 
     @property
-    def runner(self) -> Runner:
+    def host(self) -> LocalLearner:
         """What runs the algorithm; made when it is needed, as it is not pickled."""
-        if self._runner is None:
+        if self._host is None:
             assert self.features is not None, "there is nothing to run before the first sample"
-            self._runner = Runner(self.algorithm, self.features, self.n_rows)
-        return self._runner
+            self._host = LocalLearner(self.algorithm, self.features, n_rows=self.n_rows)
+        self._host.algorithm, self._host.state = (
+            self.algorithm.delayed(self.asked.delay),
+            self.state,
+        )
+        return self._host
 
     def _scaled(self, rows: Floats) -> Floats:
         """Rows scaled as if each were the next one."""
@@ -569,7 +509,13 @@ class Learner:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_runner": None, "_told": None}
+        return {**self.__dict__, "_host": None, "asked": self.asked.copy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what `__getstate__` gave, or that of version 0.2."""
+        now = {"early": "first_samples", "_levels": "_level_columns", "_runner": "_host"}
+        given = {now.get(name, name): value for name, value in state.items() if name != "_told"}
+        self.__dict__.update({"asked": AskedRows()} | given)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.copy()
@@ -597,7 +543,7 @@ class Learner:
     def joined(self, run: Run, k: int) -> Self:
         """Give a learner with the state of learner k of a run, and the scaling of this one."""
         made = self.copy()
-        made.early = None
+        made.first_samples = None
         made.state = _state_of(run, k, self.algorithm, self._fitted_once())
         return made
 
@@ -646,7 +592,7 @@ def _state_of(run: Run, k: int, algorithm: Algorithm, features: RandomFeatures) 
     n_learners = len(run.component)
     if not 0 <= k < n_learners:
         raise ParameterError(f"k must be in 0..{n_learners - 1}, got {k!r}")
-    first = Runner(algorithm, features).first_state()
+    first = LocalLearner(algorithm, features).state
     if type(first) is not type(run.state):
         raise ParameterError(
             f"run must be one of {type(algorithm).__name__}, got {run.state!r:.60}"

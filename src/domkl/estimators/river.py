@@ -11,19 +11,19 @@ import math
 import numbers
 import secrets
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
-from domkl.core.losses import Logistic, Loss, Squared
+from domkl.core.losses import Logistic, Squared
 from domkl.errors import DataError
+from domkl.estimators.base import Estimator, class_probabilities, class_signs
 from domkl.estimators.columns import MAX_LEVELS, Level
-from domkl.estimators.learner import MAX_SIZE, Learner, algorithm_for
-from domkl.estimators.probabilities import class_probabilities
-from domkl.estimators.serialize import Saving, decode, encode
-from domkl.sim.result import Run
+from domkl.estimators.learner import MAX_SIZE, Learner, unchanged_on_error
+from domkl.estimators.serialize import decode, encode
 from domkl.typing import Floats
 
 try:
@@ -37,142 +37,130 @@ Names = tuple[Hashable, ...]
 NO_INPUTS: Names = ("",)
 
 
-class _Online(Saving):
-    """What all models share: parameters, and a `Learner` in ``learner``."""
+class _Online(Estimator):
+    """What all models share: a `Learner` in ``learner``, and ways from samples to rows."""
 
-    _loss: Loss
     _library = "River"
-    _learner_name, _learner_class = "learner", Learner
-    #: arguments of the constructor
-    _params: ClassVar[tuple[str, ...]]
-    #: input that holds the newest value of the target, where there is one
-    newest_lag: Hashable | None = None
-    #: what is known beside the learner: classes, targets
-    _known: ClassVar[str | None] = None
+    _learner_name = "learner"
+    #: the attribute with what is known beside the learner: classes, targets
+    _labels_name: ClassVar[str | None] = None
     _n_outputs: ClassVar[int | None] = None
     learner: Learner
+    classes: tuple[Any, ...]
+    targets: Names
+    seed: int | None
+    #: input that holds the newest value of the target, where there is one
+    newest_lag: Hashable | None = None
 
-    def _begin(self, given: dict[str, Any]) -> None:
-        """Keep the parameters, and make the learner."""
-        for name in self._params:
-            setattr(self, name, given[name])
-        tuned = {name: given[name] for name in ("forget", "ridge", "steps_ahead")}
-        if self.newest_lag is not None:
-            tuned["newest_lag"] = 0  # it is the first column, see `_all_names`
-        seed = given["seed"]
-        self.learner = Learner(
-            algorithm_for(self._loss, given["algorithm"], **tuned),
-            bank=given["bank"],
-            n_frequencies=given["n_frequencies"],
-            is_scaled=given["scale"],
-            seed=secrets.randbits(31) if seed is None else seed,
-            n_outputs=self._n_outputs,
-        )
+    def __post_init__(self) -> None:
+        seed = secrets.randbits(31) if self.seed is None else self.seed
+        lag = None if self.newest_lag is None else 0  # it is the first column, see `_all_names`
+        self.learner = self._new_learner(seed, lag, self._n_outputs)
+        if self._labels_name is not None:
+            setattr(self, self._labels_name, ())
 
-    def _row(self, x: Sample) -> tuple[Names, Floats]:
-        """A sample with the names of its inputs, known ones first."""
-        known = self.learner.names
-        if known and len(x) == len(known):
-            row = _plain_row(x, known)
-            if row is not None:
-                return known, row
+    def _row(self, x: Sample, known: Names) -> tuple[Names, Floats]:
+        """A sample as a row (1, d), and the names of its inputs: known ones first."""
+        row = _plain_row(x, known) if known and len(x) == len(known) else None
+        if row is not None:
+            return known, row
         values = _values(x, known)
         names = _all_names(known, values, self.newest_lag)
         return names, np.array([[values.get(name, np.nan) for name in names]])
 
     def _known_row(self, x: Sample) -> Floats:
-        """A sample as (1, d), of the inputs that are known."""
+        """A sample as a row (1, d) of the inputs that are known."""
         known = self.learner.names
-        row = _plain_row(x, known) if len(x) >= len(known) else None
-        if row is not None:
-            return row
-        values = _values(x, known)
-        return np.array([[values.get(name, np.nan) for name in known]])
-
-    def _learn_row(self, x: Sample, y: Floats, w: Any) -> None:
-        """Learn a sample with labels (1, K)."""
-        names, row = self._row(x)
-        weights = None if w is None else np.array([_number("w", w)])
-        self.learner.learn_rows(names, row, y, weights)
+        row = _plain_row(x, known)
+        if row is None:
+            values = _values(x, known)
+            row = np.array([[values.get(name, np.nan) for name in known]])
+        return row
 
     def _predict(self, x: Sample) -> Floats:
         return self.learner.predict_rows(self._known_row(x))[0]  # type: ignore[no-any-return]
 
-    def _frame_rows(self, X: Any) -> tuple[Names, Floats] | None:
-        """The rows of a frame of numbers; None if it must be read sample by sample."""
-        columns = _columns_of(X)
-        if not all(values.dtype.kind in "fiub" for values in columns.values()):
-            return None
-        rows = {name: values.astype(np.float64) for name, values in columns.items()}
-        for name, values in rows.items():
-            is_bad = np.abs(values) > MAX_SIZE
-            if is_bad.any():
-                i = int(np.flatnonzero(is_bad)[0])
-                _number(f"X[{name!r}][{i}]", values[i])
-            if len(values) and np.isnan(values[0]) and name not in self.learner.names:
-                return None
-        names = _all_names(self.learner.names, rows, self.newest_lag)
-        missing = np.full(len(X), np.nan)
-        return names, np.column_stack([rows.get(name, missing) for name in names])
-
     def _predict_frame(self, X: Any) -> Floats:
         """Predictions (n, …) for the rows of a frame."""
-        known = self.learner.names
-        found = self._frame_rows(X)
-        if found is not None:
-            return self.learner.predict_rows(np.ascontiguousarray(found[1][:, : len(known)]))
-        rows = np.full((len(X), len(known)), np.nan)
+        rows = np.full((len(X), len(self.learner.names)), np.nan)
         for i, x in enumerate(_samples_of(X)):
             with _naming_row(i):
                 rows[i] = self._known_row(x)[0]
         return self.learner.predict_rows(rows)
 
+    def _learn(self, x: Sample, label: Any, w: Any) -> None:
+        """Learn a sample with a checked label."""
+        names, row = self._row(x, self.learner.names)
+        weights = None if w is None else np.array([_number("w", w)])
+        if self._is_known([label]):
+            self.learner.learn_rows(names, row, self._targets([label]), weights)
+            return
+        with unchanged_on_error(self, self.learner):
+            self._know(label)
+            self.learner.learn_rows(names, row, self._targets([label]), weights)
+
     def _learn_frame(self, X: Any, labels: Sequence[Any], w: Any) -> None:
-        """Learn the rows of a frame one by one."""
+        """Learn the rows of a frame; those up to a new input or a new label at once."""
         if len(X) != len(labels):
             raise DataError(f"y must have {len(X)} values as X has rows, got {len(labels)}")
         weights = [w] * len(X) if w is None or isinstance(w, numbers.Real) else list(w)
         if len(weights) != len(X):
             raise DataError(f"w must have {len(X)} values as X has rows, got {len(weights)}")
-        before = self.learner.copy()
-        with self._atomic(before):
-            for i, (x, y) in enumerate(zip(_samples_of(X), labels, strict=True)):
-                with _naming_row(i):
-                    self.learn_one(x, y, w=weights[i])  # type: ignore[attr-defined]
+        blocks: list[tuple[Names, list[tuple[Floats, Any, Any]]]] = []
+        known = self.learner.names
+        for i, x in enumerate(_samples_of(X)):
+            with _naming_row(i):
+                names, row = self._row(x, known)
+                weight = None if w is None else _number("w", weights[i])
+            if not blocks or names != known or not self._is_known([labels[i]]):
+                blocks.append((names, []))
+            known = names
+            blocks[-1][1].append((row, labels[i], weight))
+        with unchanged_on_error(self):
+            if len(blocks) > 1:
+                self.learner = self.learner.copy()
+            for names, samples in blocks:
+                rows, found, counted = zip(*samples, strict=True)
+                self._know(found[0])
+                given = None if w is None else np.array(counted)
+                self.learner.learn_rows(names, np.concatenate(rows), self._targets(found), given)
 
-    @contextlib.contextmanager
-    def _atomic(self, before: Learner | None = None) -> Iterator[None]:
-        """Undo all changes to the model if the block raises."""
-        learner, known = before or self.learner, getattr(self, self._known or "", None)
-        try:
-            with learner.atomic():
-                yield
-        except BaseException:
-            self.learner = learner
-            if self._known is not None:
-                setattr(self, self._known, known)
-            raise
+    def _is_known(self, labels: Sequence[Any]) -> bool:
+        """Whether the learner has an output for each of these labels."""
+        return True
 
-    def _saved_params(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self._params}
+    def _know(self, label: Any) -> None:
+        """Add outputs for a label, if there are none."""
 
-    def _saved_more(self) -> dict[str, Any]:
-        return {} if self._known is None else {self._known: encode(getattr(self, self._known))}
+    def _targets(self, labels: Sequence[Any]) -> Floats:
+        """The targets of each output, (n, K)."""
+        return np.array(labels)[:, None]
 
-    def _restore_more(self, header: dict[str, Any]) -> None:
-        if self._known is not None and self._known in header:
-            setattr(self, self._known, decode(header[self._known]))
+    def _known(self) -> dict[str, Any]:
+        name = self._labels_name
+        return {} if name is None else {name: encode(getattr(self, name))}
 
-    def from_run(self, run: Run, k: int) -> Self:
-        """Give a model with the state of learner k of a run, and the scaling of this one."""
-        made = type(self)(**self._saved_params())
-        made.learner = self.learner.joined(run, k)
-        if self._known is not None:
-            setattr(made, self._known, getattr(self, self._known))
-        return made
+    def _restore_known(self, header: dict[str, Any]) -> None:
+        name = self._labels_name
+        if name is not None and name in header:
+            setattr(self, name, decode(header[name]))
 
 
-class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
+@dataclass(eq=False, repr=False)
+class _Parameters(_Online):
+    """Parameters of all models, in the order of the constructor."""
+
+    algorithm: Algorithm | None = None
+    bank: Dictionary | None = None
+    n_frequencies: int | None = None
+    scale: bool = True
+    seed: int | None = 0
+    forget: float | None = None
+    ridge: float | None = None
+
+
+@dataclass(eq=False, repr=False)
+class OnlineKernelRegressor(_Parameters, base.MiniBatchRegressor):
     """Online regression with multiple kernels, in memory that does not grow with the samples.
 
     It follows the level and the last label where that helps, without any setting.
@@ -208,60 +196,33 @@ class OnlineKernelRegressor(_Online, base.MiniBatchRegressor):
     """
 
     _loss = Squared()
-    _params = (
-        "algorithm",
-        "bank",
-        "n_frequencies",
-        "scale",
-        "seed",
-        "forget",
-        "ridge",
-        "newest_lag",
-        "steps_ahead",
-    )
-
-    def __init__(
-        self,
-        algorithm: Algorithm | None = None,
-        bank: Dictionary | None = None,
-        n_frequencies: int | None = None,
-        scale: bool = True,
-        seed: int | None = 0,
-        forget: float | None = None,
-        ridge: float | None = None,
-        newest_lag: Hashable | None = None,
-        steps_ahead: int | None = None,
-    ) -> None:
-        self.newest_lag = newest_lag
-        self._begin(locals())
+    newest_lag: Hashable | None = None
+    steps_ahead: int | None = None
 
     def learn_one(self, x: Sample, y: float, w: float | None = None) -> None:
         """Learn a sample; a weight w counts as w equal samples do."""
-        self._learn_row(x, np.array([[_number("y", y)]]), w)
+        self._learn(x, _number("y", y), w)
 
     def predict_one(self, x: Sample, with_dist: bool = False) -> Any:
         """Predict; with ``with_dist``, return a normal distribution, as River's Bayesian models."""
         if not with_dist:
             return float(self._predict(x))
-        deviation = float(self.learner.deviation_of_rows(self._known_row(x))[0])
+        y_hat, deviation = self.learner.predict_with_deviation(self._known_row(x))
         normal: Any = proba.Gaussian
-        return normal._from_state(n=1, m=float(self._predict(x)), var=deviation**2, ddof=0)
+        return normal._from_state(n=1, m=float(y_hat[0]), var=float(deviation[0]) ** 2, ddof=0)
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a frame in their order; the result is the same as one by one."""
         targets = [_number(f"y[{i}]", value) for i, value in enumerate(_listed(y))]
-        found = self._frame_rows(X) if w is None and len(X) == len(targets) else None
-        if found is None:
-            self._learn_frame(X, targets, w)
-        elif targets:
-            self.learner.learn_rows(*found, np.array(targets))
+        self._learn_frame(X, targets, w)
 
     def predict_many(self, X: Any) -> Any:
         """Predict for the rows of a frame."""
         return _series(X, self._predict_frame(X), "float64")
 
 
-class OnlineKernelMultiTargetRegressor(_Online, base.MultiTargetRegressor):
+@dataclass(eq=False, repr=False)
+class OnlineKernelMultiTargetRegressor(_Parameters, base.MultiTargetRegressor):
     """Online regression of several targets; all have the same features, each has its own fits.
 
     Targets are identified by their names. One that is missing in a sample, absent or None or NaN,
@@ -277,45 +238,39 @@ class OnlineKernelMultiTargetRegressor(_Online, base.MultiTargetRegressor):
     """
 
     _loss = Squared()
-    _known = "targets"
+    _labels_name = "targets"
     _n_outputs = 1
-    _params = (*OnlineKernelRegressor._params[:7], "steps_ahead")
-
-    def __init__(
-        self,
-        algorithm: Algorithm | None = None,
-        bank: Dictionary | None = None,
-        n_frequencies: int | None = None,
-        scale: bool = True,
-        seed: int | None = 0,
-        forget: float | None = None,
-        ridge: float | None = None,
-        steps_ahead: int | None = None,
-    ) -> None:
-        self._begin(locals())
-        self.targets: Names = ()
+    steps_ahead: int | None = None
 
     def learn_one(self, x: Sample, y: Any, w: float | None = None, **kwargs: Any) -> None:
         """Learn a sample; a weight w counts as w equal samples do."""
         found = {name: _number_or_nan(f"y[{name!r}]", value) for name, value in y.items()}
         if all(math.isnan(value) for value in found.values()):
             raise DataError(f"y must have at least one target, got {y!r}")
-        with self._atomic():
-            new = tuple(name for name in found if name not in self.targets)
-            for _ in new if self.targets else new[1:]:
-                self.learner.add_output()
-            self.targets += new
-            labels = np.array([[found.get(name, np.nan) for name in self.targets]])
-            if np.isnan(labels).any() and not self.learner.algorithm.takes_missing:
-                raise DataError(f"y must have all of {self.targets}, got {y!r}")
-            self._learn_row(x, labels, w)
+        self._learn(x, found, w)
+
+    def _is_known(self, labels: Sequence[Any]) -> bool:
+        return all(name in self.targets for label in labels for name in label)
+
+    def _know(self, label: Any) -> None:
+        new = tuple(name for name in label if name not in self.targets)
+        for _ in new if self.targets else new[1:]:
+            self.learner.add_output()
+        self.targets += new
+
+    def _targets(self, labels: Sequence[Any]) -> Floats:
+        made = np.array([[each.get(name, np.nan) for name in self.targets] for each in labels])
+        if np.isnan(made).any() and not self.learner.algorithm.takes_missing:
+            raise DataError(f"y must have all of {self.targets}, got {labels[0]!r}")
+        return made
 
     def predict_one(self, x: Sample) -> Any:
         """Predict each target; nothing before the first sample."""
         return dict(zip(self.targets, self._predict(x).tolist(), strict=False))
 
 
-class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
+@dataclass(eq=False, repr=False)
+class OnlineKernelClassifier(_Parameters, base.MiniBatchClassifier):
     """Online classification by the logistic loss and multiple kernels, each class against the rest.
 
     Classes are those of the labels that were learned; True and False are known together. Two of
@@ -330,22 +285,8 @@ class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
     """
 
     _loss = Logistic()
-    _known = "classes"
-    _params = OnlineKernelMultiTargetRegressor._params
-
-    def __init__(
-        self,
-        algorithm: Algorithm | None = None,
-        bank: Dictionary | None = None,
-        n_frequencies: int | None = None,
-        scale: bool = True,
-        seed: int | None = 0,
-        forget: float | None = None,
-        ridge: float | None = None,
-        steps_ahead: int | None = None,
-    ) -> None:
-        self._begin(locals())
-        self.classes: tuple[Any, ...] = ()
+    _labels_name = "classes"
+    steps_ahead: int | None = None
 
     @property
     def _multiclass(self) -> bool:
@@ -353,17 +294,16 @@ class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
 
     def learn_one(self, x: Sample, y: Any, w: float | None = None) -> None:
         """Learn a sample; a weight w counts as w equal samples do."""
-        label = _label(y)
-        if label in self.classes:
-            self._learn_row(x, self._signs([label]), w)
-            return
-        with self._atomic():
-            self._add_class(label)
-            self._learn_row(x, self._signs([label]), w)
+        self._learn(x, _label(y), w)
 
-    def _add_class(self, label: Any) -> None:
-        """Make room for a class; the first two share a learner, by the sign of its label."""
+    def _is_known(self, labels: Sequence[Any]) -> bool:
+        return all(label in self.classes for label in labels)
+
+    def _know(self, label: Any) -> None:
+        """Add a class; the first two share an output, by the sign of its label."""
         n = len(self.classes)
+        if label in self.classes:
+            return
         if n == 0 and isinstance(label, bool):
             self.classes = (False, True)
             return
@@ -373,19 +313,16 @@ class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
             self.learner.add_output(-1.0)
         self.classes += (label,)
 
-    def _restore_more(self, header: dict[str, Any]) -> None:
-        self.classes = (False, True)  # of version 0.1, which knew no others
-        super()._restore_more(header)
-
-    def _saved_more(self) -> dict[str, Any]:
-        return {} if self.classes == (False, True) else super()._saved_more()
-
-    def _signs(self, labels: Sequence[Any]) -> Floats:
-        """The labels of each output, (n, K): 1 for the class, −1 for the others."""
+    def _targets(self, labels: Sequence[Any]) -> Floats:
         places = np.array([self.classes.index(label) for label in labels])
-        if len(self.classes) <= 2:
-            return np.where(places == 1, 1.0, -1.0)[:, None]
-        return np.where(places[:, None] == np.arange(len(self.classes)), 1.0, -1.0)
+        return class_signs(places, len(self.classes))
+
+    def _known(self) -> dict[str, Any]:
+        return {} if self.classes == (False, True) else super()._known()
+
+    def _restore_known(self, header: dict[str, Any]) -> None:
+        self.classes = (False, True)  # of version 0.1, which knew no others
+        super()._restore_known(header)
 
     def predict_proba_one(self, x: Sample, **kwargs: Any) -> dict[Any, float]:
         """Give the probability of each class; nothing before the first label."""
@@ -398,13 +335,7 @@ class OnlineKernelClassifier(_Online, base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a frame in their order; the result is the same as one by one."""
-        labels = [_label(value) for value in _listed(y)]
-        is_known = all(label in self.classes for label in labels)
-        found = self._frame_rows(X) if w is None and is_known and len(X) == len(labels) else None
-        if found is None:
-            self._learn_frame(X, labels, w)
-        elif labels:
-            self.learner.learn_rows(*found, self._signs(labels))
+        self._learn_frame(X, [_label(value) for value in _listed(y)], w)
 
     def predict_proba_many(self, X: Any) -> Any:
         """Give the probability of each class for the rows of a frame."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -19,15 +19,14 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, ParameterError
 from domkl.estimators.columns import Level
+from domkl.estimators.late import N_WAITING, AskedRow, AskedRows
 from domkl.estimators.scaling import FirstSamples
 from domkl.learner.restore import restored_state
 from domkl.storage import Arrays, Parts, sound
+from domkl.typing import Array
 
 if TYPE_CHECKING:
     from domkl.estimators.learner import Learner
-
-#: parameters of estimators that version 0.2 did not have; not stored where they are not set
-SINCE_0_3 = ("forget", "ridge", "newest_lag", "steps_ahead")
 
 L = TypeVar("L", bound="Learner")
 T = TypeVar("T")
@@ -40,66 +39,13 @@ def save_learner(learner: "Learner", path: str | Path) -> None:
 
 def load_learner(cls: type[L], path: str | Path, algorithm: Algorithm | None = None) -> L:
     """Read a learner from a file."""
-    return _loaded("learner", path, lambda parts: learner_of(cls, parts, algorithm))
-
-
-class Saving:
-    """`save` and `load` of an estimator that wraps a learner."""
-
-    #: the attribute that holds the learner, and its class
-    _learner_name: ClassVar[str]
-    _learner_class: "ClassVar[type[Learner]]"
-    #: the library that the estimator is made for, as files name it
-    _library: ClassVar[str]
-
-    def save(self, path: str | Path) -> None:
-        """Write the parameters and everything that was learned to a file, without pickle."""
-        params = {
-            name: encode(value)
-            for name, value in self._saved_params().items()
-            if value is not None or name not in SINCE_0_3
-        }
-        header, arrays = parts_of(getattr(self, self._learner_name))
-        header = {"params": params, "learner": header, **self._saved_more()}
-        storage.write(path, storage.pack(self._kind(), Parts(header, arrays)))
-
-    @classmethod
-    def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
-        """Read what `save` wrote; an algorithm that is not part of domkl must be given."""
-        return _loaded(cls._kind(), path, lambda parts: cls._of_parts(parts, algorithm))
-
-    @classmethod
-    def _of_parts(cls, parts: Parts, algorithm: Algorithm | None) -> Self:
-        params = dict(parts.header["params"])
-        if algorithm is not None:
-            params.pop("algorithm")
-        values = {name: decode(value) for name, value in params.items()}
-        made = cls(**values if algorithm is None else {**values, "algorithm": algorithm})
-        inner = Parts(parts.header["learner"], parts.arrays)
-        learner = learner_of(cls._learner_class, inner, algorithm)
-        setattr(made, cls._learner_name, learner)
-        made._restore_more(parts.header)
-        return made
-
-    def _saved_params(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        raise NotImplementedError
-
-    def _saved_more(self) -> dict[str, Any]:
-        """What else the header has."""
-        return {}
-
-    def _restore_more(self, header: dict[str, Any]) -> None:
-        """Restore what `_saved_more` saved."""
-
-    @classmethod
-    def _kind(cls) -> str:
-        return f"{cls._library} {cls.__name__}"
+    return loaded("learner", path, lambda parts: learner_of(cls, parts, algorithm))
 
 
 def parts_of(learner: "Learner") -> Parts:
     """The parameters and arrays of a learner."""
-    features, arrays = learner.features, {}
+    features = learner.features
+    arrays: dict[str, Array] = {}
     header = {
         "algorithm": encode(learner.algorithm),
         "bank": encode(learner.bank),
@@ -108,7 +54,7 @@ def parts_of(learner: "Learner") -> Parts:
         "is_scaled": learner.is_scaled,
         "names": encode(learner.names),
         "n_seen": learner.n_seen,
-        "is_early": learner.early is not None,
+        "is_early": learner.first_samples is not None,
         "fingerprint": None,
     }
     if learner.n_outputs is not None:
@@ -120,8 +66,11 @@ def parts_of(learner: "Learner") -> Parts:
         arrays["frequencies"] = features.frequencies
         for name, values in _tuples(learner).items():
             arrays |= {f"{name}.{field}": getattr(values, field) for field in values._fields}
-        if learner.early is not None:
-            x, y, weights = learner.early
+        if learner.asked.delay:
+            header["delay"] = learner.asked.delay
+            arrays |= learner.asked.saved("waiting")
+        if learner.first_samples is not None:
+            x, y, weights = learner.first_samples
             arrays |= {"early.x": x, "early.y": y if learner.n_outputs else y[:, 0]}
             if (weights != 1).any():
                 arrays["early.weights"] = weights
@@ -154,11 +103,14 @@ def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
     )
     made.state = _restored("state", made.state, arrays, partial(restored_state, made.algorithm))
     made.n_seen = checks.whole("n_seen", header["n_seen"], 0)
-    made.early = _first_samples(made, arrays) if header["is_early"] else None
+    made.first_samples = _first_samples(made, arrays) if header["is_early"] else None
+    if "delay" in header:
+        made.asked = _asked_rows(made, checks.whole("delay", header["delay"], 1), arrays)
     return made
 
 
-def _loaded(kind: str, path: str | Path, make: Callable[[Parts], T]) -> T:
+def loaded(kind: str, path: str | Path, make: Callable[[Parts], T]) -> T:
+    """Read a file of this kind, and make of it what it holds."""
     parts = storage.unpack(kind, Path(path).read_bytes())
     with sound(kind):
         return make(parts)
@@ -185,6 +137,17 @@ def _first_samples(learner: "Learner", arrays: Arrays) -> FirstSamples:
     if any(np.isinf(each).any() for each in found) or not (weights > 0).all():
         raise DataError("its first samples must be finite, with weights above 0")
     return found
+
+
+def _asked_rows(learner: "Learner", delay: int, arrays: Arrays) -> AskedRows:
+    """The predictions that wait for labels that come so late."""
+    made, (_, prediction) = AskedRows(delay), learner.host.look(np.zeros(learner.n_inputs))
+    row, n_seen = np.zeros((1, learner.n_inputs)), np.zeros(1, dtype=np.int64)
+    like = AskedRow(row, n_seen, *(each[None] for each in prediction))
+    made.restore("waiting", arrays, like, N_WAITING)
+    if not all(np.isfinite(part).all() for each in made for part in each[2:]):
+        raise DataError("its predictions that wait must be finite")
+    return made
 
 
 def _restored(

@@ -4,9 +4,8 @@
 fails leaves the estimator as it was.
 """
 
-import contextlib
 import warnings
-from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
-from domkl.core.losses import Logistic, Loss, Squared
+from domkl.core.losses import Logistic, Squared
 from domkl.errors import DataError, ParameterError
-from domkl.estimators.learner import Learner, algorithm_for
-from domkl.estimators.probabilities import class_probabilities
-from domkl.estimators.serialize import Saving, decode, encode
-from domkl.sim.result import Run
+from domkl.estimators.base import Estimator, class_probabilities, class_signs
+from domkl.estimators.learner import Learner, unchanged_on_error
+from domkl.estimators.serialize import decode, encode
 from domkl.typing import Floats
 
 try:
@@ -48,104 +46,98 @@ COLUMN = (
 )
 
 
-class _Online(Saving, BaseEstimator):  # type: ignore[misc]
-    """What regressor and classifier share: parameters, and a `Learner` in ``learner_``."""
+class _Online(Estimator, BaseEstimator):  # type: ignore[misc]
+    """What regressor and classifier share: a `Learner` in ``learner_``."""
 
     learner_: Learner
-    algorithm: Algorithm | None
-    bank: Dictionary | None
-    n_frequencies: int | None
-    scale: bool
+    classes_: NDArray[Any]
     random_state: Any
-    forget: float | None
-    ridge: float | None
-    steps_ahead: int | None
-    _loss: Loss
+    newest_lag: int | str | None = None
     _library = "scikit-learn"
-    _learner_name, _learner_class = "learner_", Learner
+    _learner_name = "learner_"
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Forget everything, then learn these rows; a weight w counts as w equal rows do."""
+        with unchanged_on_error(self):
+            for name in ("learner_", "classes_"):
+                self.__dict__.pop(name, None)
+            return self._learn(X, y, sample_weight)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        """Check these rows, and continue with them."""
+        raise NotImplementedError
+
+    def _learn_rows(self, rows: Floats, targets: Floats, weights: Floats | None) -> Self:
+        """Learn checked rows with targets (n,) or (n, K)."""
+        n_outputs = targets.shape[1] if targets.ndim == 2 else None
+        learner = self.learner_ if hasattr(self, "learner_") else self._first_learner(n_outputs)
+        if n_outputs != learner.n_outputs:
+            raise DataError(f"y must have {learner.n_rows} columns, got {n_outputs or 1}")
+        self.learner_ = learner.learn(rows, targets, weights)
+        return self
+
+    def _first_learner(self, n_outputs: int | None) -> Learner:
+        seed, lag = self.random_state, self.newest_lag
+        if not isinstance(seed, (int, np.integer)):
+            seed = check_random_state(seed).randint(2**31)
+        if isinstance(lag, str):
+            names = list(getattr(self, "feature_names_in_", ()))
+            if lag not in names:
+                raise ParameterError(f"newest_lag must be one of the columns {names}, got {lag!r}")
+            lag = names.index(lag)
+        return self._new_learner(int(seed), lag, n_outputs)
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any, **how: Any) -> tuple[Any, Any, Any]:
+        """Check rows, labels and weights; the first rows say how many inputs there are."""
+        is_first = not hasattr(self, "learner_")
+        rows, labels = validate_data(self, X, y, reset=is_first, dtype=np.float64, **how)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, rows, dtype=np.float64, ensure_non_negative=True
+            )
+        return rows, labels, sample_weight
+
+    def _rows(self, X: Any) -> Floats:
+        """Check the inputs for a fitted estimator."""
+        learner = self._fitted()
+        return learner.checked(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _fitted(self) -> Learner:
+        check_is_fitted(self)
+        return self.learner_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "learner_")
 
-    def _new_learner(self, n_outputs: int | None) -> Learner:
-        seed = self.random_state
-        if not isinstance(seed, (int, np.integer)):
-            seed = check_random_state(seed).randint(2**31)
-        tuned = {"forget": self.forget, "ridge": self.ridge, "steps_ahead": self.steps_ahead}
-        return Learner(
-            algorithm_for(self._loss, self.algorithm, **tuned, newest_lag=self._lag_column()),
-            bank=self.bank,
-            n_frequencies=self.n_frequencies,
-            is_scaled=self.scale,
-            seed=int(seed),
-            n_outputs=n_outputs,
-        )
+    def _known(self) -> dict[str, Any]:
+        names = (name for name in ("feature_names_in_", "classes_") if hasattr(self, name))
+        return {"known": {name: encode(getattr(self, name).tolist()) for name in names}}
 
-    def _lag_column(self) -> int | None:
-        """The column of ``newest_lag``, which may be a name where columns have names."""
-        given = getattr(self, "newest_lag", None)
-        if not isinstance(given, str):
-            return given
-        names = list(getattr(self, "feature_names_in_", ()))
-        if given not in names:
-            raise ParameterError(f"newest_lag must be one of the columns {names}, got {given!r}")
-        return names.index(given)
-
-    def _weights(self, sample_weight: Any, rows: Floats) -> Floats | None:
-        if sample_weight is None:
-            return None
-        checked: Floats = _check_sample_weight(
-            sample_weight, rows, dtype=np.float64, ensure_non_negative=True
-        )
-        return checked
-
-    def _rows(self, X: Any) -> Floats:
-        """Check the inputs for a fitted estimator."""
-        check_is_fitted(self)
-        return self.learner_.checked(validate_data(self, X, reset=False, dtype=np.float64))
-
-    def _saved_params(self) -> dict[str, Any]:
-        check_is_fitted(self)
-        params: dict[str, Any] = self.get_params(False)
-        return params
-
-    def _saved_more(self) -> dict[str, Any]:
-        known = {
-            name: encode(getattr(self, name).tolist())
-            for name in ("feature_names_in_", "classes_")
-            if hasattr(self, name)
-        }
-        return {"known": known}
-
-    def _restore_more(self, header: dict[str, Any]) -> None:
+    def _restore_known(self, header: dict[str, Any]) -> None:
         self.n_features_in_ = self.learner_.n_inputs
-        known = {name: decode(value) for name, value in header["known"].items()}
-        if "feature_names_in_" in known:
-            self.feature_names_in_ = np.array(known["feature_names_in_"], dtype=object)
-        if "classes_" in known:
-            self.classes_ = np.array(known["classes_"])
-
-    def from_run(self, run: Run, k: int) -> Self:
-        """Give an estimator with the state of learner k of a run, and the scaling of this one."""
-        check_is_fitted(self)
-        made = type(self)(**self.get_params(False))
-        made.__dict__.update(self.__dict__)
-        made.learner_ = self.learner_.joined(run, k)
-        return made
-
-    @contextlib.contextmanager
-    def _atomic(self) -> Iterator[None]:
-        """Undo all changes to the estimator if the block raises."""
-        before = dict(self.__dict__)
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        for name, stored in header["known"].items():
+            if name in ("feature_names_in_", "classes_"):
+                kind = object if name == "feature_names_in_" else None
+                setattr(self, name, np.array(decode(stored), dtype=kind))
 
 
-class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, _Online):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class _Parameters(_Online):
+    """Parameters of regressor and classifier."""
+
+    algorithm: Algorithm | None = None
+    _: KW_ONLY
+    bank: Dictionary | None = None
+    n_frequencies: int | None = None
+    scale: bool = True
+    random_state: Any = 0
+    forget: float | None = None
+    ridge: float | None = None
+    steps_ahead: int | None = None
+
+
+@dataclass(eq=False, repr=False)
+class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, _Parameters):  # type: ignore[misc]
     """Online regression with multiple kernels: one pass over the rows, constant memory.
 
     It follows the level and the last label where that helps, without any setting. With y of
@@ -187,63 +179,35 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, _Online):  # type:
     """
 
     _loss = Squared()
-
-    def __init__(
-        self,
-        algorithm: Algorithm | None = None,
-        *,
-        bank: Dictionary | None = None,
-        n_frequencies: int | None = None,
-        scale: bool = True,
-        random_state: Any = 0,
-        forget: float | None = None,
-        ridge: float | None = None,
-        newest_lag: int | str | None = None,
-        steps_ahead: int | None = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.bank = bank
-        self.n_frequencies = n_frequencies
-        self.scale = scale
-        self.random_state = random_state
-        self.forget = forget
-        self.ridge = ridge
-        self.newest_lag = newest_lag
-        self.steps_ahead = steps_ahead
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything, then learn these rows; a weight w counts as w equal rows do."""
-        with self._atomic():
-            self.__dict__.pop("learner_", None)
-            return self.partial_fit(X, y, sample_weight)
+    newest_lag: int | str | None = None
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Continue with these rows, in their order."""
-        with self._atomic():
-            is_first = not hasattr(self, "learner_")
-            how: Any = {"reset": is_first, "dtype": np.float64, "y_numeric": True}
-            rows, targets = validate_data(self, X, y, multi_output=True, **how)
-            if targets.ndim == 2 and targets.shape[1] == 1:
-                warnings.warn(COLUMN, DataConversionWarning, stacklevel=2)
-                targets = targets[:, 0]
-            n_outputs = targets.shape[1] if targets.ndim == 2 else None
-            learner = self._new_learner(n_outputs) if is_first else self.learner_
-            if n_outputs != learner.n_outputs:
-                raise DataError(f"y must have {learner.n_rows} columns, got {n_outputs or 1}")
-            weights = self._weights(sample_weight, rows)
-            self.learner_ = learner.learn(rows, targets, weights)
-        return self
+        with unchanged_on_error(self):
+            return self._learn(X, y, sample_weight)
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        how = {"y_numeric": True, "multi_output": True}
+        rows, targets, weights = self._checked(X, y, sample_weight, **how)
+        if targets.ndim == 2 and targets.shape[1] == 1:
+            warnings.warn(COLUMN, DataConversionWarning, stacklevel=3)
+            targets = targets[:, 0]
+        return self._learn_rows(rows, targets, weights)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predict; with ``return_std``, return the standard deviations too."""
         rows = self._rows(X)
-        y_hat = self.learner_.predict_rows(rows)
-        return (y_hat, self.learner_.deviation_of_rows(rows)) if return_std else y_hat
+        return (
+            self.learner_.predict_with_deviation(rows)
+            if return_std
+            else self.learner_.predict_rows(rows)
+        )
 
 
-class OnlineKernelClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class OnlineKernelClassifier(ClassifierMixin, _Parameters):  # type: ignore[misc]
     """Online classification by the logistic loss and multiple kernels.
 
     Two classes share one learner; of more, each has one that knows it from the rest. Parameters
@@ -259,35 +223,6 @@ class OnlineKernelClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
     """
 
     _loss = Logistic()
-    classes_: NDArray[Any]
-
-    def __init__(
-        self,
-        algorithm: Algorithm | None = None,
-        *,
-        bank: Dictionary | None = None,
-        n_frequencies: int | None = None,
-        scale: bool = True,
-        random_state: Any = 0,
-        forget: float | None = None,
-        ridge: float | None = None,
-        steps_ahead: int | None = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.bank = bank
-        self.n_frequencies = n_frequencies
-        self.scale = scale
-        self.random_state = random_state
-        self.forget = forget
-        self.ridge = ridge
-        self.steps_ahead = steps_ahead
-
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Forget everything, then learn these rows; a weight w counts as w equal rows do."""
-        with self._atomic():
-            for name in ("learner_", "classes_"):
-                self.__dict__.pop(name, None)
-            return self._learn(X, y, None, sample_weight)
 
     def partial_fit(
         self,
@@ -299,29 +234,20 @@ class OnlineKernelClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
         """Continue with these rows; the first call must name the classes."""
         if classes is None and not hasattr(self, "learner_"):
             raise DataError("classes must be passed on the first call to partial_fit")
-        with self._atomic():
-            return self._learn(X, y, classes, sample_weight)
+        with unchanged_on_error(self):
+            return self._learn(X, y, sample_weight, classes)
 
-    def _learn(
-        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, sample_weight: Any
-    ) -> Self:
-        is_first = not hasattr(self, "learner_")
-        rows, labels = validate_data(self, X, y, reset=is_first, dtype=np.float64)
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        rows, labels, weights = self._checked(X, y, sample_weight)
         check_classification_targets(labels)
-        weights = self._weights(sample_weight, rows)
-        seen = labels if weights is None else labels[weights > 0]
-        self._set_classes(seen, classes)
-        is_known = np.isin(labels, self.classes_)
-        if weights is not None:
-            is_known |= weights == 0
+        is_used = np.ones(len(labels), dtype=bool) if weights is None else weights > 0
+        self._set_classes(labels[is_used], classes)
+        is_known = np.isin(labels, self.classes_) | ~is_used
         if not is_known.all():
             raise DataError(f"y must be one of the classes, got {labels[~is_known][0]!r}")
         n = len(self.classes_)
-        own = self.classes_[1:2] if n == 2 else self.classes_
-        signs = np.where(labels[:, None] == own, 1.0, -1.0)
-        learner = self._new_learner(None if n == 2 else n) if is_first else self.learner_
-        self.learner_ = learner.learn(rows, signs[:, 0] if n == 2 else signs, weights)
-        return self
+        signs = class_signs((labels[:, None] == self.classes_).argmax(axis=1), n)
+        return self._learn_rows(rows, signs[:, 0] if n == 2 else signs, weights)
 
     def _set_classes(self, labels: NDArray[Any], classes: ArrayLike | None) -> None:
         found = np.unique(labels if classes is None else np.asarray(classes))
@@ -341,9 +267,8 @@ class OnlineKernelClassifier(ClassifierMixin, _Online):  # type: ignore[misc]
 
     def predict_proba(self, X: ArrayLike) -> Floats:
         """Give the probabilities (n, C) of the classes, in the order of ``classes_``."""
-        rows = self._rows(X)
-        log_odds = self.learner_.predict_rows(rows).reshape(len(rows), -1)
-        return class_probabilities(log_odds, len(self.classes_))
+        log_odds = self.decision_function(X)
+        return class_probabilities(log_odds.reshape(len(log_odds), -1), len(self.classes_))
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Give the likeliest class of each row."""

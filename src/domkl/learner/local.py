@@ -157,7 +157,14 @@ class LocalLearner:
         if self.delay == 0:
             return inputs, prediction, y
         self._late.add(Sample.copied(inputs.x, y, prediction))
-        then = self._late.take(self.delay)
+        return self._taken(self.delay)
+
+    def still_due(self) -> tuple[Inputs, Prediction, Floats] | None:
+        """Give the oldest sample that waits, before its time; None if none does."""
+        return self._taken(0)
+
+    def _taken(self, delay: int) -> tuple[Inputs, Prediction, Floats] | None:
+        then = self._late.take(delay)
         return None if then is None else (self.inputs(then.x[0]), then.prediction, then.y)
 
     @property
@@ -171,11 +178,15 @@ class LocalLearner:
     def learn(self, x: Floats, y: float) -> Prediction:
         """Take a sample without neighbors; return the prediction made before."""
         inputs, prediction = self.look(x)
-        due = self.due(inputs, prediction, np.array([y]))
+        self.learn_due(self.due(inputs, prediction, np.array([y])))
+        return prediction
+
+    def learn_due(self, due: tuple[Inputs, Prediction, Floats] | None) -> bool:
+        """Learn what is due, without neighbors; return whether anything was."""
         words = None if due is None else self.local_step(*due)
         if words is not None:
             self.merge(words)
-        return prediction
+        return due is not None
 
     def local_step(self, inputs: Inputs, prediction: Prediction, y: Floats) -> Words | None:
         """Learn a sample, given what `look` or `due` returned; return what is said.

@@ -205,7 +205,7 @@ def test_constant_targets():
 
 
 class WithDeviation(domkl.LinearRLS):
-    def deviation(self, state, inputs):
+    def deviation(self, state, inputs, prediction):
         return np.full(1, 0.5)
 
 
@@ -307,7 +307,7 @@ def test_a_third_class_keeps_what_the_two_learned():
     for x, y in zip(xs, ys, strict=True):
         model.learn_one(x, "up" if y > 0 else "down")
     before = [model.predict_proba_one(x)["up"] for x in xs[:50]]
-    model._add_class("sideways")
+    model._know("sideways")
     for x, chance in zip(xs, before, strict=False):
         found = model.predict_proba_one(x)
         assert found["up"] / (found["up"] + found["down"]) == pytest.approx(chance)
@@ -409,10 +409,10 @@ def test_the_newest_lag_by_name():
 def test_a_note_before_a_long_compilation(capfd):
     from numba.core import event
 
-    from domkl.core import jit
+    from domkl.core import numba_internals
     from domkl.core.jit import noted_compilation
 
-    jit._note_once.cache_clear()  # it is said once in a process
+    numba_internals._note_once.cache_clear()  # it is said once in a process
     with noted_compilation(seconds=0.0), event.trigger_event("numba:compile", data={}):
         for each in threading.enumerate():
             if isinstance(each, threading.Timer):

@@ -114,7 +114,7 @@ def test_constant_targets():
 
 
 class WithDeviation(domkl.LinearRLS):
-    def deviation(self, state, inputs):
+    def deviation(self, state, inputs, prediction):
         return np.full(1, 0.5)
 
 

@@ -1,10 +1,10 @@
-"""Log-odds as probabilities of classes."""
+"""What all estimators share: log-odds as probabilities of classes."""
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from domkl.estimators.probabilities import class_probabilities
+from domkl.estimators.base import class_probabilities
 
 
 def test_two_classes_are_the_logistic_function():
