@@ -10,6 +10,11 @@ Kinds of compiled function:
 - ``scalar``: a function of a few numbers.
 - ``generic``: a piece of a host that is compiled into its caller, for each type of state.
 
+Each of them has two forms, compiled when they are first needed. Python calls one, which has an
+entry that unpacks arguments. Compiled code takes the other, the *part*, which has none; a part that
+is not an inner loop is neither optimised nor turned into machine code by itself, because the
+function that is made of it will be. This halves the time to compile a host.
+
 The arithmetic of each is stated. Where the option is left out, Numba takes that of whichever caller
 compiles the function first; where it leaves a choice, such as the order of a sum, LLVM chooses by
 what the function is compiled into. Hosts would differ in the last digit, from run to run, by which
@@ -34,8 +39,14 @@ from typing import Any, ClassVar, TypeVar
 import numba
 
 from domkl.core import numba_internals
-from domkl.core.numba_internals import INTERNAL, classes_in, store_binaries
 from domkl.core.numba_internals import IS_COMPILING as IS_COMPILING
+from domkl.core.numba_internals import (
+    LOOP,
+    PART,
+    call_in_compiled_code,
+    classes_in,
+    store_binaries,
+)
 from domkl.core.numba_internals import compiled_as as compiled_as
 from domkl.core.numba_internals import noted_compilation as noted_compilation
 
@@ -63,40 +74,49 @@ STAMP = source_digest(*(PACKAGE / folder for folder in COMPILED))
 
 def row(function: F) -> F:
     """Compile an inner loop over 1-D rows."""
-    return _compiled(function, fastmath=FUSED)
+    return _compiled(function, LOOP, fastmath=FUSED)
 
 
 def sweep(function: F) -> F:
     """Compile a loop over learners that calls rows, without the interpreter's lock."""
-    return _compiled(function, nogil=True, fastmath=AS_WRITTEN)
+    return _compiled(function, PART, nogil=True, fastmath=AS_WRITTEN)
 
 
 def inner(function: F) -> F:
-    """Compile a part of sweeps that only compiled code calls.
+    """Compile a part of sweeps that only compiled code calls: a call from Python ends the process.
 
-    It has no entry from Python, which for a large state takes longer to compile than the function:
-    a call from Python ends the process.
+    Without the compiler it is the function itself.
     """
-    return _compiled(function, nogil=True, fastmath=AS_WRITTEN, no_cpython_wrapper=True)
+    return _part(function, PART, nogil=True, fastmath=AS_WRITTEN)
 
 
 def scalar(function: F) -> F:
     """Compile a function of a few numbers."""
-    return _compiled(function, fastmath=AS_WRITTEN)
+    return _compiled(function, LOOP, fastmath=AS_WRITTEN)
 
 
 def generic(function: F) -> F:
     """Compile a piece of a host into its caller; it has no binary of its own."""
-    made: Any = numba.njit(inline="always", **INTERNAL)(function)
+    made: Any = numba.njit(inline="always", fastmath=AS_WRITTEN, **PART)(function)
     return made  # type: ignore[no-any-return]
 
 
-def _compiled(function: F, **options: Any) -> F:
+def _compiled(function: F, form: Any, **options: Any) -> F:
     njit: Any = numba.njit  # whose annotations know fewer options
     dispatcher = njit(error_model="numpy", no_cfunc_wrapper=True, **options)(function)
     if dispatcher is not function:  # it is, under NUMBA_DISABLE_JIT
         stamp_cache(dispatcher, STAMP)
+        call_in_compiled_code(dispatcher, _part(function, form, **options))
     return dispatcher  # type: ignore[no-any-return]
+
+
+def _part(function: F, form: Any, **options: Any) -> F:
+    """Give the form of a function that compiled code takes."""
+    njit: Any = numba.njit
+    part = njit(**form, **options)(function)
+    if part is not function:
+        store_binaries(part, STAMP, lambda sig: f"-part{foreign_suffix(sig)}")
+    return part  # type: ignore[no-any-return]
 
 
 def stamp_cache(dispatcher: Any, stamp: str) -> None:

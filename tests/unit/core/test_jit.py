@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import domkl.core.jit as jit
@@ -68,9 +69,32 @@ def test_every_primitive_carries_the_stamp_of_all_compiled_folders():
     from domkl.sim import compiled
 
     package = Path(jit.__file__).parents[1]
-    stamp = jit.source_digest(*(package / name for name in ("core", "algorithms", "sim")))
+    folders = ("core", "algorithms", "speech", "sim")
+    stamp = jit.source_digest(*(package / name for name in folders))
     for function in (hedge.hedge_weights, admm.local_step, compiled.play):
         assert function._cache._cache_file._source_stamp == stamp
+
+
+def test_compiled_code_takes_a_form_without_an_entry():
+    """The parts of a function are stored apart from what Python calls, and are no machine code."""
+
+    @jit.sweep
+    def twice(out):
+        for i in range(out.size):
+            out[i] *= 2
+
+    @jit.sweep
+    def thrice_twice(out):
+        for _ in range(3):
+            twice(out)
+
+    values = np.ones(4)
+    thrice_twice(values)
+    np.testing.assert_array_equal(values, 8)
+    assert twice.overloads == {}  # nothing that Python calls was compiled
+    twice(values)
+    np.testing.assert_array_equal(values, 16)
+    assert len(twice.overloads) == 1
 
 
 def test_no_compiled_function_stands_outside_of_the_digested_folders():
