@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -205,8 +206,23 @@ def compare(
     outcomes = []
     for name, algorithm in algorithms.items():
         shares = _shares(algorithm, setting)
-        report = None if progress is None else _named(progress, name)
-        outcomes.append(_run(name, algorithm, X, y, graphs, shares, setting, report, divisor))
+        bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
+        maps = [
+            draw_features(algorithm, X.shape[2], b, bandwidths[b], setting)
+            for b in range(len(graphs))
+        ]
+        report = None if progress is None else partial(progress, name)
+        how: dict[str, Any] = {"dtype": setting.dtype, "threads": setting.threads}
+        start = time.perf_counter()
+        run = simulate(algorithm, X, y, graphs, maps, progress=report, **how)
+        seconds = time.perf_counter() - start
+        used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
+        weights = None if run.weights is None else run.weights.mean(axis=(0, 1))
+        scores = None if run.predictions is None else score(run.predictions, np.asarray(y), divisor)
+        curves = (run.mse, run.cv, run.cv_mode)
+        outcomes.append(
+            Outcome(name, plain_parameters(algorithm), used, *curves, seconds, weights, scores)
+        )
     return outcomes
 
 
@@ -229,33 +245,6 @@ def _shares(algorithm: Algorithm, setting: Setting) -> list[tuple[float | None, 
     return [(bandwidth, n) for bandwidth, n in pairs if n > 0]
 
 
-def _run(
-    name: str,
-    algorithm: Algorithm,
-    X: Floats,
-    y: Floats,
-    graphs: list[Graph],
-    shares: list[tuple[float | None, int]],
-    setting: Setting,
-    report: Callable[[int, int | None], None] | None,
-    divisor: float,
-) -> Outcome:
-    bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
-    maps = [
-        draw_features(algorithm, X.shape[2], b, bandwidths[b], setting) for b in range(len(graphs))
-    ]
-    start = time.perf_counter()
-    run = simulate(
-        algorithm, X, y, graphs, maps, dtype=setting.dtype, threads=setting.threads, progress=report
-    )
-    seconds = time.perf_counter() - start
-    used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
-    weights = None if run.weights is None else run.weights.mean(axis=(0, 1))
-    curves = (run.mse, run.cv, run.cv_mode)
-    scores = None if run.predictions is None else score(run.predictions, np.asarray(y), divisor)
-    return Outcome(name, plain_parameters(algorithm), used, *curves, seconds, weights, scores)
-
-
 def draw_features(
     algorithm: Algorithm, n_inputs: int, trial: int, bandwidth: float | None, setting: Setting
 ) -> RandomFeatures:
@@ -271,7 +260,3 @@ def plain_parameters(algorithm: Algorithm) -> dict[str, Any]:
         key: value if isinstance(value, (int, float, str)) or value is None else repr(value)
         for key, value in algorithm.parameters().items()
     }
-
-
-def _named(progress: Progress, name: str) -> Callable[[int, int | None], None]:
-    return lambda done, total: progress(name, done, total)

@@ -132,17 +132,8 @@ def write_json(path: Path, records: list[Any]) -> None:
 
 def write_curves(path: Path, parts: Sequence[Part]) -> None:
     """Write the mean and the interval of every round as a tidy CSV file."""
-    columns = [
-        "algorithm",
-        "horizon",
-        "round",
-        "mse",
-        "mse_low",
-        "mse_high",
-        "cv",
-        "cv_low",
-        "cv_high",
-    ]
+    curves = [f"{curve}{end}" for curve in ("mse", "cv") for end in ("", "_low", "_high")]
+    columns = ["algorithm", "horizon", "round", *curves]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(columns)

@@ -306,13 +306,13 @@ def test_a_sweep_takes_the_stations_and_their_graph(folder, tmp_path):
     (first, _) = table.as_records()
     assert [first[key] for key in ("graph", "learners", "neighbors")] == ["nearest", 5, 3]
     found = domkl.load_set("beijing-air", horizon=6, data_dir=folder)
-    cell = make_plan(read_spec(tables)).points[1].cell
+    cell = make_plan(read_spec(tables)).points[1].combination
     X, y = cell.stream()
     np.testing.assert_array_equal(X, found.X[:20])
     assert y.delay == 5
     np.testing.assert_array_equal(cell.graph(0).edges, domkl.Graph.nearest(found.places, 3).edges)
     other = {**tables, "graphs": {"kind": "ring"}}
-    assert make_plan(read_spec(other)).points[0].cell.n_learners == 5
+    assert make_plan(read_spec(other)).points[0].combination.n_learners == 5
     wrong = {
         "data beijing-air: learners must be 5": {**tables, "graphs": {"learners": 10}},
         "data traffic: a graph of kind nearest needs nodes with places": {

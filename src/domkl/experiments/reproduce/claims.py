@@ -9,13 +9,13 @@ from domkl.core.kernels import gaussian_bank
 from domkl.data.streams import deal
 from domkl.experiments.reproduce import paper
 from domkl.experiments.reproduce.document import (
-    ReportTable,
     Section,
     Value,
     last,
     limit,
     mean_of,
     percent,
+    texts,
 )
 from domkl.experiments.reproduce.privacy import eavesdrop
 from domkl.experiments.reproduce.session import PANELS, SETS, Runs, Session
@@ -89,24 +89,15 @@ def _best_kernel(found: Found, made: Section, names: list[str]) -> None:
         rows.append(row)
         if max(abs(ratio - 1) for ratio in ratios.values()) > limit("best-kernel") / 100:
             far.append(f"{data} ({ratios['mse']:.2f} and {ratios['cv']:.2f})")
-    columns = ["data", "best sigma^2", "its final weight", "MSE domkl", "MSE best dokl", "ratio"]
-    columns += ["CV domkl", "CV best dokl", "ratio"]
-    caption = "DOMKL and the best kernel in hindsight, times 100"
-    made.tables.append(ReportTable(caption, columns, rows))
-    note = wave = ""
+    made.table("best-kernel", rows)
+    told, far_text, wave_text = texts()["claims"]["best-kernel"], "", ""
     if far:
-        note = (
-            f" MSE and CV over those of the best kernel: {', '.join(far)}. With eta_g = 10 and"
-            " losses of this size the Hedge has not settled when the stream ends: the mean final"
-            f" weight of the best kernel is {min(weights):.2f} to {max(weights):.2f}."
-        )
+        ends = {"least": min(weights), "most": max(weights)}
+        far_text = told["far"].format(far=", ".join(far), **ends)
     if "wave" in bests:
-        wave = (
-            f" The paper names sigma^2 = {paper.BEST_KERNEL['wave']:g} as the best kernel for"
-            f" Wave; ours is {bests['wave']:.3g}."
-        )
+        wave_text = told["wave"].format(theirs=paper.BEST_KERNEL["wave"], ours=bests["wave"])
     counts = {"n_near": len(names) - len(far), "n": len(names)}
-    made.judge("best-kernel", not far, names, far=note, wave=wave, **counts)
+    made.judge("best-kernel", not far, names, far=far_text, wave=wave_text, **counts)
 
 
 def _percents(found: Found, data: str, keys: list[Any], curve: str) -> tuple[list[float], float]:
@@ -124,10 +115,7 @@ def _little_impact(found: Found, made: Section, names: list[str]) -> None:
         cv, cv_spread = _percents(found, data, keys, "cv")
         rows.append([data, *mse, mse_spread, *cv, cv_spread])
         spreads[data] = mse_spread, cv_spread
-    columns = ["data", *(f"MSE, eta_l {e}" for e in ETA_L), "spread"]
-    columns += [*(f"CV, eta_l {e}" for e in ETA_L), "spread"]
-    caption = "eta_l as printed, rho = 100, eta_g = 10, times 100"
-    made.tables.append(ReportTable(caption, columns, rows))
+    made.table("eta-l", rows)
     is_true = all(spread <= limit("eta-l") for pair in spreads.values() for spread in pair)
     seen = ", ".join(f"{data} {mse:.2f} and {cv:.2f}" for data, (mse, cv) in spreads.items())
     made.judge("eta-l", is_true, names, seen=seen)
@@ -140,10 +128,7 @@ def _partitions(found: Found, made: Section, names: list[str]) -> None:
         mse, spreads[data] = _percents(found, data, list(PARTITIONS), "mse")
         cv, _ = _percents(found, data, list(PARTITIONS), "cv")
         rows.append([data, *mse, spreads[data], *cv])
-    columns = ["data", *(f"MSE {p}" for p in PARTITIONS), "spread"]
-    columns += [f"CV {p}" for p in PARTITIONS]
-    caption = "Three partitions of the regression sets, times 100"
-    made.tables.append(ReportTable(caption, columns, rows))
+    made.table("partitions", rows)
     seen = ", ".join(f"{data} {spread:.2f}" for data, spread in spreads.items())
     is_true = all(spread <= limit("partitions") for spread in spreads.values())
     made.judge("partitions", is_true, names, seen=seen)
@@ -165,11 +150,7 @@ def _messages(found: Found, made: Section, names: list[str], n_learners: int) ->
             elif gap.low > 0:
                 worse.append(f"{curve.upper()} on {data}")
         rows.append(row)
-    columns = ["data"]
-    for curve in ("MSE", "CV"):
-        columns += [f"{curve} (16)", f"{curve} messages", f"{curve} difference, 95 %"]
-    caption = "Random trees: weights from neighbors (16) and from messages, times 100"
-    made.tables.append(ReportTable(caption, columns, rows))
+    made.table("messages", rows)
     made.judge(
         "messages", most <= 1 + limit("messages") / 100, names, n_learners=n_learners, most=most,
         better=", ".join(better) or "none", worse=", ".join(worse) or "none",

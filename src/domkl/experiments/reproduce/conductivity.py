@@ -10,7 +10,7 @@ from domkl import rng
 from domkl.algorithms.admm import DOMKL
 from domkl.data.streams import scaled
 from domkl.experiments.reproduce import paper
-from domkl.experiments.reproduce.document import ReportTable, Section, Value, percent
+from domkl.experiments.reproduce.document import Section, Value, percent
 from domkl.experiments.reproduce.session import Runs, Session
 from domkl.experiments.reproduce.tasks import Stream
 from domkl.experiments.store import Results
@@ -67,12 +67,7 @@ def extend(session: Session, found: dict[Any, Results], section: Section) -> Non
     for choice in order:
         pairs = zip(mse[choice], cv[choice], strict=True)
         rows.append([*choice, *(v for pair in pairs for v in pair), distance[choice]])
-    trials = session.n_trials(N_TRIALS)
-    caption = f"Conductivity by preparation, eta_g = 10, times 100, {trials} trials, nearest first"
-    columns = ["rows", "features scaled", "partition"]
-    columns += [f"{curve}, rho {rho}" for rho in paper.RHOS for curve in ("MSE", "CV")]
-    note = "distance: root mean square of the logarithm of ours over the printed MSE"
-    section.tables.append(ReportTable(caption, [*columns, "distance"], rows, [note]))
+    section.table("preparations", rows, n_trials=session.n_trials(N_TRIALS))
     nearest = order[0]
     ratios = np.divide(mse[nearest], printed_mse)
     section.text += Section.of(

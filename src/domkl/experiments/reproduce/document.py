@@ -60,8 +60,8 @@ class Section:
     @classmethod
     def of(cls, name: str, **values: Any) -> "Section":
         """A section with its title and text from texts.toml."""
-        texts = _texts()["sections"][name]
-        return cls(name, texts["title"], [each.format(**values) for each in texts["text"]])
+        told = texts()["sections"][name]
+        return cls(name, told["title"], [each.format(**values) for each in told["text"]])
 
     def judge(
         self, claim_id: str, is_true: bool | None, names: Sequence[str] = (), **values: Any
@@ -70,13 +70,20 @@ class Section:
 
         Where the claim is about data sets, ``names`` are those that are there.
         """
-        texts = _texts()["claims"][claim_id]
-        values["limit"] = texts.get("limit")
-        made = Claim(claim_id, texts["claim"].format(**values), texts["where"], "")
+        told = texts()["claims"][claim_id]
+        values["limit"] = told.get("limit")
+        made = Claim(claim_id, told["claim"].format(**values), told["where"], "")
         if is_true is not None:
-            made = judged(made, is_true, names, texts.get("sets", ()))
-        made.evidence = made.evidence or texts["evidence"].format(**values)
+            made = judged(made, is_true, names, told.get("sets", ()))
+        made.evidence = made.evidence or told["evidence"].format(**values)
         self.claims.append(made)
+
+    def table(self, name: str, rows: list[list[Value]], **values: Any) -> None:
+        """Add a table with its caption, columns and notes from texts.toml."""
+        told = texts()["tables"][name]
+        columns = [column.format(**values) for column in told["columns"]]
+        caption, notes = told["caption"].format(**values), told.get("notes", [])
+        self.tables.append(ReportTable(caption, columns, rows, list(notes)))
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, rounded; numbers that are not finite become null."""
@@ -85,14 +92,15 @@ class Section:
 
 
 @cache
-def _texts() -> dict[str, Any]:
+def texts() -> dict[str, Any]:
+    """Titles, texts, claims and tables, as texts.toml has them."""
     path = files("domkl.experiments.reproduce") / "texts.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def limit(claim_id: str) -> float:
     """The limit that a claim of texts.toml states where the paper says "near" or "little"."""
-    return float(_texts()["claims"][claim_id]["limit"])
+    return float(texts()["claims"][claim_id]["limit"])
 
 
 def verdict(is_true: bool) -> Verdict:

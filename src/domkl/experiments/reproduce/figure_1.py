@@ -9,7 +9,6 @@ from domkl.algorithms.diffusion import RFFDOKL, RFFDOMKL
 from domkl.algorithms.server import COMKL
 from domkl.experiments.figures import Figure, Panel
 from domkl.experiments.reproduce.document import (
-    ReportTable,
     Section,
     Value,
     limit,
@@ -58,10 +57,12 @@ def section(session: Session) -> Section:
     made = Section.of("figure-1", n_trials=session.setting.n_trials)
     made.figures = [_figure(found, names, curve, f"{curve.upper()}(t)") for curve in ("mse", "cv")]
     ratios = {step: {data: _ratios(found, data, step) for data in names} for step in STEPS}
-    made.tables = [
-        _table(found, names),
-        _step_table(ratios, names, session.n_trials(N_BY_STEP)),
-    ]
+    made.table("figure-1", _finals(found, names))
+    made.table(
+        "steps",
+        [[data, step, *ratios[step][data].values()] for data in names for step in STEPS],
+        n_trials=session.n_trials(N_BY_STEP),
+    )
     _judge(made, ratios, names)
     _bound(found, made, names)
     return made
@@ -76,7 +77,7 @@ def _figure(found: Found, names: list[str], curve: str, label: str) -> Figure:
     return Figure(f"figure-1-{curve}", caption, panels)
 
 
-def _table(found: Found, names: list[str]) -> ReportTable:
+def _finals(found: Found, names: list[str]) -> list[list[Value]]:
     rows: list[list[Value]] = []
     for data in names:
         for name in ALGORITHMS:
@@ -87,8 +88,7 @@ def _table(found: Found, names: list[str]) -> ReportTable:
                 for curve in ("mse", "cv")
             ]
             rows.append([data, name, *finals, int(results["mse"].shape[1])])
-    columns = ["data", "algorithm", "MSE", "CV", "MSE, MSE(1) = 1", "CV, CV(1) = 1", "rounds"]
-    return ReportTable("Final values of Figure 1, times 100", columns, rows)
+    return rows
 
 
 #: what the claims compare, in one panel and at one step of COMKL and RFF-DOKL
@@ -106,17 +106,6 @@ def _ratios(found: Found, data: str, step: float) -> Ratios:
         "dokl/rff-dokl MSE": mean_of(dokl) / mean_of(rff),
         "dokl/rff-dokl CV": mean_of(dokl, "cv") / mean_of(rff, "cv"),
     }
-
-
-def _step_table(
-    ratios: dict[float, dict[str, Ratios]], names: list[str], n_trials: int
-) -> ReportTable:
-    rows: list[list[Value]] = [
-        [data, step, *ratios[step][data].values()] for data in names for step in STEPS
-    ]
-    columns = ["data", "step", *ratios[STEPS[0]][names[0]]]
-    caption = f"Ratios by the step of COMKL and RFF-DOKL, {n_trials} trials"
-    return ReportTable(caption, columns, rows)
 
 
 def _at_most(largest: float) -> Callable[[list[float]], bool]:

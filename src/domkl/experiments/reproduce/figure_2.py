@@ -9,7 +9,6 @@ from domkl.algorithms.base import Algorithm
 from domkl.algorithms.server import COMKL
 from domkl.experiments.figures import Figure, Panel
 from domkl.experiments.reproduce.document import (
-    ReportTable,
     Section,
     Value,
     limit,
@@ -65,7 +64,7 @@ def section(session: Session) -> Section:
             panels.append(Panel(when, "learners K", curve.upper(), lines))
     caption = "MSE and CV against the number of learners."
     made.figures = [Figure("figure-2", caption, panels, n_columns=2)]
-    made.tables = [_table(found, shortest)]
+    made.table("figure-2", _rows(found, shortest), shortest=shortest)
     _judge(found, made, shortest)
     return made
 
@@ -75,16 +74,14 @@ def _at(found: dict[Any, Results], name: str, curve: str, t: int | None) -> Floa
     return np.array([found[name, size][curve][:, -1 if t is None else t - 1] for size in SIZES])
 
 
-def _table(found: dict[Any, Results], shortest: int) -> ReportTable:
+def _rows(found: dict[Any, Results], shortest: int) -> list[list[Value]]:
     rows: list[list[Value]] = []
     for name in SERIES:
         ends = [(t, curve) for t in (None, shortest) for curve in CURVES]
         values = [100 * _at(found, name, curve, t)[:, 0] for t, curve in ends]
         for size, row in zip(SIZES, np.transpose(values).tolist(), strict=True):
             rows.append([name, size, int(found[name, size]["mse"].shape[1]), *row])
-    columns = ["curve", "K", "T", "MSE at T", "CV at T"]
-    columns += [f"MSE at t = {shortest}", f"CV at t = {shortest}"]
-    return ReportTable("Figure 2 in numbers, times 100", columns, rows)
+    return rows
 
 
 def _judge(found: dict[Any, Results], made: Section, shortest: int) -> None:

@@ -4,49 +4,20 @@ import base64
 import math
 import re
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 from domkl.experiments.figures import draw
-from domkl.experiments.reproduce.document import OURS
+from domkl.experiments.reproduce.document import OURS, texts
 
 TAG = re.compile(r"<(?=[A-Za-z/!?])")  # where Markdown would take text for HTML
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 
-PAPER_NOTE = ' Where the paper says "almost" or "near", the claim states the limit that we chose.'
 
-
-class Head(NamedTuple):
-    """What a page says before its sections."""
-
-    page: str  # of docs/, without its ending
-    title: str
-    long_title: str
-    about: str
-    note: str = ""  # after the tally of claims
-    is_of_paper: bool = True
-
-
-_PAPER = Head(
-    "reproduce",
-    "Reproduction of the paper",
-    "Reproduction of Distributed Online Learning with Multiple Kernels",
-    "The table, figures and claims of Chae and Hong's *Distributed Online Learning with Multiple"
-    " Kernels*,\ncompared with the results of",
-    PAPER_NOTE,
-)
-_STATIONS = Head(
-    "stations",
-    "What a network gains for real nodes",
-    "What a network gains for real nodes",
-    "Stations, homes and car parks forecast from their own measurements, alone and in a network;"
-    " their errors are\ncompared with those of other methods. These are the results of",
-    is_of_paper=False,
-)
-
-
-def head_of(document: dict[str, Any]) -> Head:
-    """The head of a run's page."""
-    return _STATIONS if document.get("part") == "stations" else _PAPER
+def head_of(document: dict[str, Any]) -> dict[str, Any]:
+    """What a run's page says before its sections, and its name in docs/."""
+    page = "stations" if document.get("part") == "stations" else "reproduce"
+    head: dict[str, Any] = {"page": page, **texts()["pages"][page]}
+    return head
 
 
 QUICK = (

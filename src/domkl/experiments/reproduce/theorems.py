@@ -15,7 +15,6 @@ from domkl.data.streams import deal
 from domkl.data.synthetic import star, two_neighbors
 from domkl.experiments.figures import Figure, Panel
 from domkl.experiments.reproduce.document import (
-    ReportTable,
     Section,
     Value,
     limit,
@@ -115,7 +114,6 @@ def section(session: Session) -> Section:
     made.figures.append(_figure("disagree", caption, streams))
     _theorems(groups, made, names)
     _lemma(groups["two neighbors"], made)
-    made.tables.append(_stream_table(streams))
     _what_holds(streams, made)
     gaps = {f"{data}, random": groups[data, "gaps"] for data in names}
     _a4(gaps | {name: groups[name] for name in (LONG, STAR)}, made)
@@ -158,14 +156,10 @@ def _theorems(groups: dict[Any, Group], made: Section, names: list[str]) -> None
             seen = ", ".join(f"{d} {_growth(groups[d, kind], reading):.2f}" for d in names)
             power = _growth(group, reading)
             rates = [mean / n for n, mean in zip(group, _means(group, reading), strict=True)]
-            evidence = (
-                "On two neighbors of which one has the labels sin 40x and the other 0, the worst"
-                f" learner's regret/T is {numbers(rates, ', ')} at T = {_rounds(group)}: it grows"
-                f" as T to the power {power:.2f} (1/2 is √T, 1 linear; we take up to {SUBLINEAR}"
-                f" as √T). On the data sets, which are too short to settle it, the power is:"
-                f" {seen}."
-            )
-            made.judge(f"theorem-{number}{part}", power <= SUBLINEAR, growth=evidence)
+            made.judge(
+                f"theorem-{number}{part}", power <= SUBLINEAR, sublinear=SUBLINEAR, seen=seen,
+                rates=numbers(rates, ", "), rounds=_rounds(group), power=power,
+            )  # fmt: skip
 
 
 def _rounds(group: Group) -> str:
@@ -185,24 +179,18 @@ def _lemma(group: Group, made: Section) -> None:
         below.append(zeta - printed)
         above.append(zeta - true)
         rows.append([n, zeta, printed, below[-1], true, above[-1]])
-    columns = ["T", "zeta", "printed lower bound", "zeta less it", "true one", "zeta less it"]
-    caption = "Lemma 3 on two neighbors that disagree, first trial"
-    made.tables.append(ReportTable(caption, columns, rows))
+    made.table("lemma-3", rows)
     given = {"below": numbers(below, ", "), "above": numbers(above, ", ")}
     made.judge("lemma-3", min(below) >= -1e-9, rounds=_rounds(group), **given)
 
 
-def _stream_table(streams: dict[str, Group]) -> ReportTable:
+def _what_holds(streams: dict[str, Group], made: Section) -> None:
     rows: list[list[Value]] = []
     for name, group in streams.items():
         for n, results in group.items():
             means = [float(np.mean(reading(results))) / n for reading in READINGS.values()]
             rows.append([name, n, *means])
-    columns = ["stream and network", "T", *READINGS]
-    return ReportTable("Regrets over T where learners disagree, means over trials", columns, rows)
-
-
-def _what_holds(streams: dict[str, Group], made: Section) -> None:
+    made.table("streams", rows)
     powers = {name: _growth(group, "accuracy, network") for name, group in streams.items()}
     seen = ", ".join(f"{name} {power:.2f}" for name, power in powers.items())
     is_true = all(power <= SUBLINEAR for power in powers.values())
@@ -218,9 +206,7 @@ def _a4(gaps: dict[str, Group], made: Section) -> None:
         powers[name], largest[name] = growth(list(group), squares), max(tops)
         for n, square, top in zip(group, squares, tops, strict=True):
             rows.append([name, n, square, square / math.sqrt(n), top])
-    columns = ["stream and network", "T", "Σ ε²", "Σ ε² / √T", "largest ε"]
-    caption = "(a4): ε_t, the largest gap between neighbors' weights, eta_g = √T"
-    made.tables.append(ReportTable(caption, columns, rows))
+    made.table("a4", rows)
     seen = ", ".join(f"{name} {power:.2f}" for name, power in powers.items())
     is_true = powers[LONG] <= SUBLINEAR
     made.judge("a4", is_true, seen=seen, long=largest[LONG], star=largest[STAR])

@@ -12,8 +12,9 @@ from domkl.experiments.compare import cost_of, suited_to
 from domkl.experiments.data import learners_of, read_data
 from domkl.experiments.store import digest_of
 from domkl.experiments.sweep.spec import Data, Method, Network, Spec, at, is_plain
-from domkl.experiments.sweep.unit import Cell, Unit, unit_code
+from domkl.experiments.sweep.unit import Combination, Unit, unit_code
 from domkl.graphs.kinds import KINDS, NEAREST
+from domkl.options import PARTITIONS
 from domkl.sim.inputs import as_trials, check_algorithm
 from domkl.typing import Floats
 
@@ -26,9 +27,9 @@ MEASURED = ("trial", "mse", "rmse", "mae", "r2", "cv", "diverged", "seconds")
 
 @dataclass(frozen=True)
 class Point:
-    """A cell, its labels in the table of results, and its units."""
+    """A combination, its labels in the table of results, and its units."""
 
-    cell: Cell
+    combination: Combination
     labels: dict[str, Any]
     units: tuple[Unit, ...]
 
@@ -47,19 +48,19 @@ class Plan:
 
 
 def make_plan(spec: Spec) -> Plan:
-    """Read the data, and check that every cell can be run."""
+    """Read the data, and check that every combination can be run."""
     points: dict[Any, Point] = {}
-    for data, method, cell in _cells(spec):
-        labels = _labels(data, cell, method)
-        if (cell, tuple(labels.items())) not in points:
-            _check(cell, method)
-            units = _units(cell, spec.n_trials)
-            points[cell, tuple(labels.items())] = Point(cell, labels, units)
+    for data, method, made in _combinations(spec):
+        labels = _labels(data, made, method)
+        if (made, tuple(labels.items())) not in points:
+            _check(made, method)
+            units = _units(made, spec.n_trials)
+            points[made, tuple(labels.items())] = Point(made, labels, units)
     return Plan(spec.name, tuple(points.values()))
 
 
-def _cells(spec: Spec) -> Iterator[tuple[Data, Method, Cell]]:
-    """Every combination that the file declares: its data, its algorithm and its cell."""
+def _combinations(spec: Spec) -> Iterator[tuple[Data, Method, Combination]]:
+    """Every combination that the file declares: its data and its algorithm beside it."""
     for data in spec.data:
         with at(f"data {data.label}"):
             read = read_data(data.options)
@@ -69,12 +70,13 @@ def _cells(spec: Spec) -> Iterator[tuple[Data, Method, Cell]]:
             n_rounds = _rounds(data, read.y, n_learners)
             algorithm = suited_to(read, method.algorithm)
             for n_frequencies, dtype in itertools.product(spec.frequencies, spec.dtypes):
-                cell = Cell(
-                    data.options, samples, n_rounds, n_inputs,
+                made = Combination(
+                    data.options, samples, data.options.partition or PARTITIONS[0],
+                    n_rounds, n_inputs,
                     kind, n_learners, parameters,
                     algorithm, method.bandwidth, n_frequencies, dtype, spec.seed,
                 )  # fmt: skip
-                yield data, method, cell
+                yield data, method, made
 
 
 def _network(
@@ -103,37 +105,37 @@ def _rounds(data: Data, y: Floats, n_learners: int) -> int:
     return n_rounds if data.rounds is None else min(n_rounds, data.rounds)
 
 
-def _check(cell: Cell, method: Method) -> None:
+def _check(made: Combination, method: Method) -> None:
     """Draw the first trial, and check that the algorithm accepts it."""
-    with at(f"{method.name} on a {cell.kind} graph of {cell.n_learners} learners"):
-        check_algorithm(cell.algorithm, as_trials(cell.graph(0), cell.features(0)), cell.dtype)
+    with at(f"{method.name} on a {made.kind} graph of {made.n_learners} learners"):
+        check_algorithm(made.algorithm, as_trials(made.graph(0), made.features(0)), made.dtype)
 
 
-def _units(cell: Cell, n_trials: int) -> tuple[Unit, ...]:
+def _units(made: Combination, n_trials: int) -> tuple[Unit, ...]:
     """Cut the trials into units; where the cuts are does not depend on the number of trials."""
-    code = unit_code(cell.algorithm)
+    code = unit_code(made.algorithm)
     per_trial = cost_of(
-        cell.algorithm, cell.n_rounds * cell.n_learners, cell.n_inputs, cell.n_learners
+        made.algorithm, made.n_rounds * made.n_learners, made.n_inputs, made.n_learners
     )
     size = max(1, round(UNIT_COST / per_trial))
     sizes = {first: min(size, n_trials - first) for first in range(0, n_trials, size)}
-    return tuple(Unit(cell, first, n, n * per_trial, code) for first, n in sizes.items())
+    return tuple(Unit(made, first, n, n * per_trial, code) for first, n in sizes.items())
 
 
-def _labels(data: Data, cell: Cell, method: Method) -> dict[str, Any]:
-    """The cell's labels in the table of results."""
+def _labels(data: Data, made: Combination, method: Method) -> dict[str, Any]:
+    """A combination's labels in the table of results."""
     before = {
         "data": data.label,
         **dict(data.given),
-        "rounds": cell.n_rounds,
-        "graph": cell.kind,
-        "learners": cell.n_learners,
-        **dict(cell.network),
+        "rounds": made.n_rounds,
+        "graph": made.kind,
+        "learners": made.n_learners,
+        **dict(made.network),
         "algorithm": method.name,
     }
-    parameters = plain(cell.algorithm)
-    after: dict[str, Any] = {} if cell.bandwidth is None else {"bandwidth": cell.bandwidth}
-    after |= {"frequencies": cell.n_frequencies, "dtype": cell.dtype, "seed": cell.seed}
+    parameters = plain(made.algorithm)
+    after: dict[str, Any] = {} if made.bandwidth is None else {"bandwidth": made.bandwidth}
+    after |= {"frequencies": made.n_frequencies, "dtype": made.dtype, "seed": made.seed}
     taken = sorted(parameters.keys() & {*before, *after, *MEASURED})
     if taken:
         raise ParameterError(

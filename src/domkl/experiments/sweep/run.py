@@ -13,7 +13,7 @@ from domkl.experiments.store import Results, Store
 from domkl.experiments.sweep.plan import Plan, make_plan
 from domkl.experiments.sweep.spec import read_spec
 from domkl.experiments.sweep.table import Table, tabulate
-from domkl.experiments.sweep.unit import Cell, Unit, run_unit, warm_up
+from domkl.experiments.sweep.unit import Combination, Unit, run_unit, warm_up
 from domkl.experiments.workers import (
     active_client,
     check_workers,
@@ -25,7 +25,6 @@ from domkl.experiments.workers import (
 from domkl.sim.threads import available_cores
 
 Run = Callable[[Unit], Results]
-Outcomes = Iterator[tuple[Unit, Results]]
 
 
 def sweep(
@@ -85,13 +84,24 @@ def complete(
         if cluster is not None:
             raise ParameterError("workers and cluster exclude each other")
     outcomes, todo = finished(plan, store)
-    if todo:
-        with _workers(run, workers, cluster) as (prepare, start):
-            with preparing or nullcontext():
-                prepare(_one_of_each_kind(todo))
-            for unit, results in _watched(start(todo), todo, progress):
-                store.put(unit.key, results)
-                outcomes[unit.key] = results
+    if not todo:
+        return tabulate(plan, outcomes)
+    report = progress or (lambda label, done, total: None)
+    with _client(workers, cluster) as client:
+        prepare = partial(_compile, _one_of_each_kind(todo))
+        with preparing or nullcontext():
+            prepare() if client is None else on_every_host(prepare, client)
+        if client is None:
+            coming = on_processes(run, todo, min(workers or available_cores(), len(todo)))
+        else:
+            coming = on_cluster(run, todo, client)
+        done, total = 0.0, sum(unit.cost for unit in todo)
+        report(f"0 of {len(todo)} units", done, total)
+        for number, (unit, results) in enumerate(coming, start=1):
+            store.put(unit.key, results)
+            outcomes[unit.key] = results
+            done += unit.cost
+            report(f"{number} of {len(todo)} units", done, total)
     return tabulate(plan, outcomes)
 
 
@@ -108,57 +118,29 @@ def finished(plan: Plan, store: Store) -> tuple[dict[str, Results], list[Unit]]:
     return outcomes, sorted(todo.values(), key=lambda unit: -unit.cost)
 
 
-Prepare = Callable[[Sequence[Cell]], None]
-Start = Callable[[Sequence[Unit]], Outcomes]
-
-
 @contextmanager
-def _workers(run: Run, workers: int | None, cluster: str | None) -> Iterator[tuple[Prepare, Start]]:
-    """How to compile and how to run units: on the named or active cluster, or on this machine."""
+def _client(workers: int | None, cluster: str | None) -> Iterator[Any | None]:
+    """A client of the named cluster, or the caller's active one; None: processes run the units."""
     if cluster is not None:
         with connected(cluster) as client:
-            yield partial(_prepare_hosts, client), lambda units: on_cluster(run, units, client)
+            yield client
         return
-    client = active_client() if workers is None else None
-    if client is not None:
-        check_workers(client)
-        yield partial(_prepare_hosts, client), lambda units: on_cluster(run, units, client)
-        return
-    n_workers = workers or available_cores()
-    yield _prepare, lambda units: on_processes(run, units, min(n_workers, len(units)))
+    active = active_client() if workers is None else None
+    if active is not None:
+        check_workers(active)
+    yield active
 
 
-def _prepare(cells: Sequence[Cell]) -> None:
-    """Compile in this process; other processes find the compiled code on disk."""
-    for cell in cells:
-        warm_up(cell)
+def _compile(combinations: Sequence[Combination]) -> None:
+    """Compile in this process; other processes of the machine find the compiled code on disk."""
+    for each in combinations:
+        warm_up(each)
 
 
-def _prepare_hosts(client: Any, cells: Sequence[Cell]) -> None:
-    """Compile on one worker of each machine; its other workers find the code on disk."""
-    on_every_host(partial(_prepare, cells), client)
-
-
-def _one_of_each_kind(units: Sequence[Unit]) -> list[Cell]:
-    """One cell for each algorithm and precision, which are compiled separately."""
-    kinds = {(*_classes(unit.cell), unit.cell.dtype): unit.cell for unit in units}
-    return list(kinds.values())
-
-
-def _classes(cell: Cell) -> tuple[type, type]:
-    inner = getattr(cell.algorithm, "algorithm", cell.algorithm)
-    return type(cell.algorithm), type(inner)
-
-
-def _watched(outcomes: Outcomes, todo: Sequence[Unit], progress: Progress | None) -> Outcomes:
-    """Pass outcomes on, and report progress after each; units stored before do not count."""
-    total, done, report = sum(unit.cost for unit in todo), 0.0, progress or _silent
-    report(f"0 of {len(todo)} units", done, total)
-    for number, (unit, results) in enumerate(outcomes, start=1):
-        yield unit, results
-        done += unit.cost
-        report(f"{number} of {len(todo)} units", done, total)
-
-
-def _silent(label: str, done: float, total: float | None) -> None:
-    """Show nothing."""
+def _one_of_each_kind(units: Sequence[Unit]) -> list[Combination]:
+    """One combination for each algorithm and precision, which are compiled separately."""
+    found = {}
+    for made in (unit.combination for unit in units):
+        inner = getattr(made.algorithm, "algorithm", made.algorithm)
+        found[type(made.algorithm), type(inner), made.dtype] = made
+    return list(found.values())

@@ -26,11 +26,7 @@ from domkl.options import DTYPES, PARTITIONS
 from domkl.typing import Real
 
 SWEEP_KEYS = ("name", "trials", "seed", "frequencies", "dtype")
-DATA_KEYS = (
-    "name", "rounds", "rule", "scale", "target", "lags", "horizon", "partition", "missing",
-    "csv", "series", "drop", "ranges", "data_dir", "time", "nodes", "inputs", "input_lags",
-    "known_ahead", "rows", "hold", "every", "levels", "na", "time_format", "places",
-)  # fmt: skip
+DATA_KEYS = ("name", "rounds", *(f.name for f in fields(DataOptions) if f.name != "data"))
 PATHS = ("csv", "ranges", "data_dir", "places")
 LISTS = ("drop", "na")  # keys whose list is one value, not an axis
 NUMBERS = ("rounds", "lags", "horizon", "input_lags", "rows", "levels")

@@ -28,7 +28,7 @@ class Table:
     """
 
     columns: dict[str, list[Any]]
-    cells: tuple[dict[str, Any], ...]  # labels of each cell, and means over its trials
+    cells: tuple[dict[str, Any], ...]  # labels of each combination, and means over its trials
 
     def __len__(self) -> int:
         return len(self.columns["trial"])
@@ -49,7 +49,7 @@ class Table:
         return text_table(rows)
 
     def as_records(self) -> list[dict[str, Any]]:
-        """A record per cell, ready for JSON: means over trials; null where not finite."""
+        """A record per combination, ready for JSON: means over trials; null where not finite."""
         return [_record(cell) for cell in self.cells]
 
 
@@ -69,7 +69,7 @@ def tabulate(plan: Plan, outcomes: Mapping[str, Results]) -> Table:
 
 
 def listing(plan: Plan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]:
-    """A record per unit, ready for JSON: its cell, its trials, and whether it is finished."""
+    """A record per unit, ready for JSON: its labels, its trials, and whether it is finished."""
     return [
         {
             **point.labels,
@@ -95,13 +95,13 @@ def as_text(plan: Plan, units: list[dict[str, Any]]) -> str:
 
 
 def _axes(names: list[str], cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The algorithm, and the other labels that differ between cells."""
+    """The algorithm, and the other labels that differ between combinations."""
     values = {name: {cell.get(name) for cell in cells} - {None} for name in names}
     return ["algorithm", *(n for n in names if len(values[n]) > 1 and n != "algorithm")]
 
 
 def _names(plan: Plan) -> list[str]:
-    """Every label of any cell; labels of data, graphs and algorithms stay together."""
+    """Every label of any combination; labels of data, graphs and algorithms stay together."""
     names: list[str] = []
     for point in plan.points:
         place = len(names)

@@ -1,4 +1,4 @@
-"""A unit: some trials of one cell of a sweep, which any worker can run.
+"""A unit: some trials of one combination of a sweep, which any worker can run.
 
 The results of a unit depend on the unit alone, not on the worker. Seeds come from the sweep's seed
 and the number of the trial, every unit runs on one thread, and the worker checks that it has the
@@ -6,7 +6,7 @@ data and the code that the unit was planned with.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -20,20 +20,27 @@ from domkl.errors import DataError, WorkerError
 from domkl.experiments.compare import Setting, draw_features, is_diverged, score
 from domkl.experiments.data import dealt, read_data
 from domkl.experiments.options import DataOptions
-from domkl.experiments.store import Results, algorithm_digest, code_digest, digest_of, key_of
+from domkl.experiments.store import (
+    Results,
+    algorithm_digest,
+    code_digest,
+    described,
+    digest_of,
+    key_of,
+)
 from domkl.graphs.graph import Graph
 from domkl.graphs.kinds import KINDS
-from domkl.options import PARTITIONS
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Real
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One combination of a sweep: everything that its trials share."""
+class Combination:
+    """One combination of a sweep's axes: everything that its trials share."""
 
-    data: DataOptions
+    data: DataOptions = field(compare=False)  # the digest says what was read
     samples: str  # digest of the samples before they are dealt
+    partition: str
     n_rounds: int
     n_inputs: int
     kind: str
@@ -44,23 +51,6 @@ class Cell:
     n_frequencies: int
     dtype: Real
     seed: int
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        """What its results depend on, besides the code of domkl."""
-        return {
-            "samples": self.samples,
-            "partition": self.data.partition or PARTITIONS[0],
-            "rounds": self.n_rounds,
-            "kind": self.kind,
-            "learners": self.n_learners,
-            "network": self.network,
-            "algorithm": algorithm_digest(self.algorithm),
-            "bandwidth": self.bandwidth,
-            "frequencies": self.n_frequencies,
-            "dtype": self.dtype,
-            "seed": self.seed,
-        }
 
     def graph(self, trial: int) -> Graph:
         """A trial's graph, which is the same for all algorithms and data."""
@@ -77,15 +67,15 @@ class Cell:
     def stream(self) -> tuple[Floats, Floats]:
         """X (T, K, d) and y (T, K)."""
         data = _samples(self.data, self.samples)
-        X, y = dealt(data.X, data.y, self.n_learners, self.data.partition, seed=self.seed)
+        X, y = dealt(data.X, data.y, self.n_learners, self.partition, seed=self.seed)
         return X[: self.n_rounds], y[: self.n_rounds]
 
 
 @dataclass(frozen=True)
 class Unit:
-    """The trials first, first + 1, …, first + n_trials − 1 of a cell."""
+    """The trials first, first + 1, …, first + n_trials − 1 of a combination."""
 
-    cell: Cell
+    combination: Combination
     first: int
     n_trials: int
     cost: float  # approximate microseconds
@@ -94,9 +84,8 @@ class Unit:
     @cached_property
     def key(self) -> str:
         """The key of its results in the store."""
-        return key_of(
-            {"code": self.code, "first": self.first, "trials": self.n_trials, **self.cell.parts}
-        )
+        shared = {"combination": described(self.combination), "code": self.code}
+        return key_of({"first": self.first, "trials": self.n_trials, **shared})
 
 
 def unit_code(algorithm: Algorithm) -> str:
@@ -106,27 +95,27 @@ def unit_code(algorithm: Algorithm) -> str:
 
 def run_unit(unit: Unit) -> Results:
     """Run a unit: the last MSE and CV of each trial, whether it diverged, and the time of all."""
-    if unit.code != unit_code(unit.cell.algorithm):
+    if unit.code != unit_code(unit.combination.algorithm):
         raise WorkerError(
             "workers must run the same domkl, numpy, scipy and numba, and the same algorithm of"
             " your own, as the process that plans the sweep; install the same versions everywhere"
         )
-    cell, trials = unit.cell, range(unit.first, unit.first + unit.n_trials)
-    X, y = cell.stream()
+    combination, trials = unit.combination, range(unit.first, unit.first + unit.n_trials)
+    X, y = combination.stream()
     start = time.perf_counter()
     with np.errstate(over="ignore", invalid="ignore"):
         run = simulate(
-            cell.algorithm,
+            combination.algorithm,
             X,
             y,
-            [cell.graph(trial) for trial in trials],
-            [cell.features(trial) for trial in trials],
-            dtype=cell.dtype,
+            [combination.graph(trial) for trial in trials],
+            [combination.features(trial) for trial in trials],
+            dtype=combination.dtype,
             threads=1,
             keep_predictions=True,
-            seed=int(rng.child(cell.seed, "pairs", unit.first).integers(2**32)),
+            seed=int(rng.child(combination.seed, "pairs", unit.first).integers(2**32)),
         )
-    divisor = _samples(cell.data, cell.samples).facts["target_divisor"]
+    divisor = _samples(combination.data, combination.samples).facts["target_divisor"]
     scores = score(np.asarray(run.predictions), np.asarray(y), divisor)
     return {
         "mse": run.mse[:, -1],
@@ -139,11 +128,12 @@ def run_unit(unit: Unit) -> Results:
     }
 
 
-def warm_up(cell: Cell) -> None:
+def warm_up(combination: Combination) -> None:
     """Run one round, so that other processes find the compiled code on disk."""
-    X, y = cell.stream()
-    graph, features = cell.graph(0), cell.features(0)
-    simulate(cell.algorithm, X[:1], np.asarray(y[:1]), graph, features, dtype=cell.dtype, threads=1)
+    X, y = combination.stream()
+    trial = combination.graph(0), combination.features(0)
+    how: dict[str, Any] = {"dtype": combination.dtype, "threads": 1}
+    simulate(combination.algorithm, X[:1], np.asarray(y[:1]), *trial, **how)
 
 
 @lru_cache(maxsize=4)

@@ -191,7 +191,7 @@ def test_a_unit_that_always_kills_its_process_is_an_error(plan, tmp_path, expect
 
 def test_workers_with_other_code_are_refused(plan):
     unit = plan.units[0]
-    object.__setattr__(unit, "code", "other " + unit_code(unit.cell.algorithm))
+    object.__setattr__(unit, "code", "other " + unit_code(unit.combination.algorithm))
     with pytest.raises(WorkerError, match="workers must run the same domkl"):
         run_unit(unit)
 
