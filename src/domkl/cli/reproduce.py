@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domkl.cli.options import defaults_of, option, switch
 from domkl.cli.output import (
+    SETTING,
     add_out_argument,
     add_run_arguments,
     check_installed,
@@ -16,7 +18,7 @@ from domkl.cli.output import (
 )
 from domkl.cli.progress import Bar
 from domkl.errors import ParameterError
-from domkl.experiments.reproduce import PARTS
+from domkl.experiments.reproduce import PARTS, QUICK_ROWS
 
 if TYPE_CHECKING:
     from domkl.experiments.reproduce.session import Session
@@ -41,31 +43,22 @@ where it stopped. Missing data sets are named, and claims that need them are mar
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("part", metavar="PART", choices=tuple(PARTS), help="one of the above")
-    parser.add_argument(
-        "--trials",
-        metavar="N",
-        type=int,
-        help=f"number of trials (default: {PARTS['all'].trials}; stations:"
-        f" {PARTS['stations'].trials}); must be even, except for stations",
+    usual, study = PARTS["all"], PARTS["stations"]
+    option(
+        parser, "--trials", "N", f"number of trials (default: {usual.trials}; stations:"
+        f" {study.trials}); must be even, except for stations", type=int,
+    )  # fmt: skip
+    quick = (
+        f"{usual.quick_trials} trials, the first {QUICK_ROWS} samples, fewer models, horizons and"
+        " hours; some minutes on two cores"
     )
-    parser.add_argument(
-        "--quick",
-        action="store_true",
-        help=f"{PARTS['all'].quick_trials} trials, the first 2000 samples, fewer models, horizons"
-        " and hours; `all` takes two minutes on two cores, `stations` about one",
-    )
+    switch(parser, "--quick", quick)
     add_run_arguments(parser)
-    parser.add_argument(
-        "--data-dir",
-        metavar="DIR",
-        type=Path,
-        help="folder with the data sets (default: $DOMKL_DATA, then the cache)",
-    )
+    folder = "folder with the data sets (default: $DOMKL_DATA, then the cache)"
+    option(parser, "--data-dir", "DIR", folder, type=Path)
     add_out_argument(parser)
-    parser.add_argument("--json", action="store_true", help="print results.json")
-    parser.add_argument(
-        "--strict", action="store_true", help="exit with 1 if a claim of the paper does not hold"
-    )
+    switch(parser, "--json", "print results.json")
+    switch(parser, "--strict", "exit with 1 if a claim of the paper does not hold")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,12 +112,12 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
 
 
 def _command(args: argparse.Namespace) -> str:
-    words = ["domkl reproduce", args.part]
-    words += ["--quick"] if args.quick else []
+    """The command with what changes its results, as the report shows it."""
+    usual = defaults_of(SETTING)
+    words = ["domkl reproduce", args.part, *(["--quick"] if args.quick else [])]
     words += [f"--trials {args.trials}"] if args.trials is not None else []
-    words += [f"--seed {args.seed}"] if args.seed != 1 else []
-    words += [f"--dtype {args.dtype}"] if args.dtype != "float64" else []
-    return " ".join(words)
+    given = {name: getattr(args, name) for name in ("seed", "dtype")}
+    return " ".join([*words, *(f"--{k} {v}" for k, v in given.items() if v != usual[k])])
 
 
 def _table(document: dict[str, Any]) -> str:

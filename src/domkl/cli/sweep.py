@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from domkl.cli.options import option, switch
 from domkl.cli.output import add_out_argument, out_folder, outbox, remove_empty
 from domkl.cli.progress import Bar
 from domkl.experiments.sweep import FORMATS
@@ -34,18 +35,13 @@ machine or on a Dask cluster.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("file", metavar="FILE", type=Path, help="the sweep, as a TOML file")
-    parser.add_argument(
-        "--workers", metavar="N", type=int, help="processes on this machine (default: one per core)"
-    )
-    parser.add_argument(
-        "--cluster", metavar="ADDRESS", help="address of a Dask scheduler, such as tcp://host:8786"
-    )
+    workers = "processes on this machine (default: one per core)"
+    option(parser, "--workers", "N", workers, type=int)
+    option(parser, "--cluster", "ADDRESS", "address of a Dask scheduler, such as tcp://host:8786")
     add_out_argument(parser)
-    parser.add_argument(
-        "--format", choices=FORMATS, default="csv", help="format of the table (default: csv)"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="list the units; run nothing")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    option(parser, "--format", None, "format of the table", default=FORMATS[0], choices=FORMATS)
+    switch(parser, "--dry-run", "list the units; run nothing")
+    switch(parser, "--json", "print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,9 +10,9 @@ from domkl import DOMKL
 from domkl.cli.main import main
 from domkl.experiments import reproduce as reproduction
 from domkl.experiments.compare import Setting
-from domkl.experiments.reproduce import PARTS, theorems
+from domkl.experiments.reproduce import PARTS, QUICK_ROWS, theorems
 from domkl.experiments.reproduce.run import modules_of
-from domkl.experiments.reproduce.session import QUICK_ROWS, Session
+from domkl.experiments.reproduce.session import Session
 from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import Store
 

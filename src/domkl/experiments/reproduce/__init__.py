@@ -25,6 +25,9 @@ class Choice(NamedTuple):
     is_study: bool = False  # of the folder studies/, rather than of the paper
 
 
+#: samples of a stream that a quick run takes, the first ones
+QUICK_ROWS = 2000
+
 _SECTIONS = ("table-1", "figure-1", "figure-2", "claims", "theorems", "beyond")
 
 PARTS = {

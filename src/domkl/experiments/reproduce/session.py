@@ -10,6 +10,7 @@ from domkl.data.cache import locate, not_found
 from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
 from domkl.experiments.compare import Progress, Setting
+from domkl.experiments.reproduce import QUICK_ROWS
 from domkl.experiments.reproduce.tasks import Stream, Task, curves_task
 from domkl.experiments.store import Results, Store
 from domkl.experiments.workers import on_processes
@@ -18,9 +19,6 @@ from domkl.sim.threads import available_cores
 #: the panels of Figure 1, in its order
 PANELS = ("conductivity", "weather", "wave", "air-quality", "traffic", "temperature")
 SETS = (*PANELS, "twitter")
-
-#: samples of a stream that a quick run takes, the first ones
-QUICK_ROWS = 2000
 
 Made = TypeVar("Made")
 #: what a section needs: its tasks, by keys of its own
