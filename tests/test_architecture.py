@@ -64,7 +64,7 @@ THIRD_PARTY = {
 STANDARD = sys.stdlib_module_names | {"annotationlib"}
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
 TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in FILES}
-MAX_LINES = 640  # lines of code of a file, by tools/lines.py
+MAX_LINES = 600  # lines of code of a file, by tools/lines.py
 
 
 def imports(tree):

@@ -339,8 +339,7 @@ def _section(page, heading):
 def test_the_protocol_page_agrees_with_the_code():
     import schedules
 
-    from domkl.algorithms.base import Algorithm
-    from domkl.mesh.protocol import edges, wire
+    from domkl.mesh.protocol import edges, families, wire
     from domkl.mesh.protocol.events import Timing
 
     page = (ROOT / "docs/explanation/mesh-protocol.md").read_text()
@@ -351,7 +350,7 @@ def test_the_protocol_page_agrees_with_the_code():
     assert kinds == [(kind.name, str(kind.value)) for kind in wire.Kind]
     for number in (wire.VERSION, wire.MAX_NAME, wire.MAX_TEXT, wire.OPEN, wire.IDLE, wire.HASTE):
         assert re.search(rf"\b{number}\b", frames)
-    assert (wire.MAX_SIZE, Algorithm.largest) == (1e6, {"loss": 1e15})  # as written there
+    assert (wire.MAX_SIZE, families.Family.limits) == (1e6, {"loss": 1e15})  # as written there
     assert f"number of neighbors ({wire.DEGREE.size} bytes)" in frames
     assert f"at most {edges.MAX_TOLD} different things" in page
     source = (ROOT / "src/domkl/mesh/protocol/edges.py").read_text()
