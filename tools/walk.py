@@ -3,6 +3,7 @@
     python tools/walk.py                     # all walks, by the sources beside this file
     python tools/walk.py --source OTHER/src  # by other sources, such as those of an older commit
     python tools/walk.py sample --list       # one walk, with every file and function
+    python tools/walk.py --markdown          # the lists of docs/explanation/design.md
 
 A function counts once per walk, however often it is called: by file and qualified name,
 comprehensions as functions of their own, without lambdas, without bodies of modules and classes,
@@ -273,6 +274,16 @@ def until(claim: Callable[[], Any], nodes: list[Any]) -> None:
         time.sleep(0.1)
 
 
+def as_markdown(walk: str, found: list[tuple[str, str]]) -> str:
+    """The section of a walk in docs/explanation/design.md: each file with its first function."""
+    first: dict[str, str] = {}
+    for file, function in found:
+        first.setdefault(file, function)
+    lines = [f"### Walk: {walk}", "", f"{len(first)} files, {len(found)} functions.", ""]
+    lines += [f"{k}. `{file}:{name}`" for k, (file, name) in enumerate(first.items(), 1)]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Print files and functions of the walks."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -280,6 +291,7 @@ def main() -> int:
     here = Path(__file__).resolve().parents[1] / "src"
     parser.add_argument("--source", type=Path, default=here, help="folder with the package domkl")
     parser.add_argument("--list", action="store_true", help="print every file and function")
+    parser.add_argument("--markdown", action="store_true", help="print sections for the documents")
     parser.add_argument("--inside", choices=tuple(INSIDE), help=argparse.SUPPRESS)
     args = parser.parse_args()
     source = args.source.resolve()
@@ -290,6 +302,9 @@ def main() -> int:
         if walk not in WALKS:
             parser.error(f"WALK must be one of {', '.join(WALKS)}, got {walk!r}")
         found = passed(walk, source)
+        if args.markdown:
+            print(as_markdown(walk, found), flush=True)
+            continue
         files = dict.fromkeys(file for file, _ in found)
         print(f"{walk:10} {len(files):3} files {len(found):4} functions", flush=True)
         for file in files if args.list else ():

@@ -442,8 +442,7 @@ class Learner:
         if self.n_seen > 0:
             host = self.host
             with noted_compilation():
-                for i, x in enumerate(self._scaled(rows)):
-                    inputs, prediction = host.look(x)
+                for i, (inputs, prediction) in enumerate(host.look_at_all(self._scaled(rows))):
                     y_hat[i] = prediction.y_hat
                     if with_deviation:
                         deviation[i] = self._deviation(inputs, prediction)

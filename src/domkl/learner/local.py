@@ -4,7 +4,7 @@ It calls the algorithm as the simulator does, in the same order, and what is hea
 `core/exchange.py` there as here. Without faults both agree to the bit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -20,6 +20,9 @@ from domkl.learner.restore import restored_state
 from domkl.speech.base import Fields, Layout, Speech, Voice
 from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats
+
+#: rows whose features are computed together
+CHUNK = 256
 
 
 class Heard(Protocol):
@@ -129,6 +132,20 @@ class LocalLearner:
         """
         inputs = self.inputs(x)
         return inputs, self.algorithm.predict(self.state, inputs)
+
+    def look_at_all(self, x: Floats) -> Iterator[tuple[Inputs, Prediction]]:
+        """Do the same for inputs (n, d), with features that are computed together."""
+        for start in range(0, len(x), CHUNK):
+            part = np.ascontiguousarray(x[start : start + CHUNK], dtype=np.float64)
+            is_one = len(x) == 1
+            z, energy = self._features if is_one else self.features.empty(1, len(part), self.dtype)
+            if self.algorithm.uses_features:
+                self._stack.write(part, z, energy)
+            for i in range(len(part)):
+                inputs = Inputs(part[i : i + 1], z[0, i : i + 1], energy[0, i : i + 1])
+                if self.n_rows > 1:
+                    inputs = Inputs._make(np.repeat(v, self.n_rows, axis=0) for v in inputs)
+                yield inputs, self.algorithm.predict(self.state, inputs)
 
     def inputs(self, x: Floats) -> Inputs:
         """Compute the features of an input (d,), into the buffers."""
