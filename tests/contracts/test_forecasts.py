@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import domkl
-from domkl.data.rows import RowMaker, RowPlan, rounds_of
+from domkl.data.forecast import rounds_of
+from domkl.data.rows import RowMaker, RowPlan
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.protocol.protocol import Protocol
@@ -118,7 +119,7 @@ def test_forecasts_with_other_notes_are_refused():
     }
     assert other
     snapshot = snapshot._replace(arrays=snapshot.arrays | other)
-    with pytest.raises(domkl.DataError, match="notes of each forecast"):
+    with pytest.raises(domkl.DataError, match=r"forecasts\.notes must have shape"):
         Protocol("0", model, (), incarnation=2, snapshot=snapshot)
 
 
@@ -137,5 +138,5 @@ def test_a_label_that_never_comes_is_not_scored():
 
 def test_samples_and_moments_are_told_apart():
     protocol = Protocol("0", model_of(1), (), incarnation=1)
-    with pytest.raises(domkl.DataError, match="horizon must be set for moments alone"):
+    with pytest.raises(domkl.DataError, match="The model forecasts: send Moment, not Sample"):
         protocol.handle(events.Sample(1, np.zeros(4), 0.5), 0.0)

@@ -119,7 +119,7 @@ def test_a_label_that_waits_is_checked_when_it_is_restored():
     parts = protocol.snapshot()
     assert parts.arrays["waiting.state.x"].shape == (4, 3)
     parts.arrays["waiting.state.notes"] = parts.arrays["waiting.state.notes"][:, 1:]
-    with pytest.raises(domkl.DataError, match=r"waiting\.state must be of at most 4 samples"):
+    with pytest.raises(domkl.DataError, match=r"waiting\.state\.notes must have shape"):
         Protocol("0", network.model, (), incarnation=9, snapshot=parts)
 
 

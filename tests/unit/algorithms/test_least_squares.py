@@ -9,6 +9,8 @@ import pytest
 import domkl
 from domkl.algorithms.base import Inputs, Net
 from domkl.algorithms.least_squares import CLIP, N_TOP, first_weights
+from domkl.learner.restore import restored_state
+from domkl.mesh.protocol.families import family_of
 from domkl.sim.cells import Cell, first_state
 
 K, D_IN = 5, 3
@@ -119,7 +121,9 @@ def test_a_newcomer_predicts_as_its_neighbor_does():
     np.testing.assert_allclose(own[1], thetas[1], rtol=1e-9)
     np.testing.assert_allclose(state.by_evidence[1], state.by_evidence[0], rtol=1e-9)
     np.testing.assert_allclose(state.by_regret[1], state.by_regret[0], rtol=1e-6, atol=1e-12)
-    assert np.isfinite(algorithm.deviation(state, inputs_of(x))).all()
+    inputs = inputs_of(x)
+    deviation = algorithm.deviation(state, inputs, algorithm.predict(state, inputs))
+    assert np.isfinite(deviation).all()
 
 
 def test_a_newcomer_does_well_at_once():
@@ -352,7 +356,7 @@ def test_neighbors_functions_are_their_means_with_our_weights():
     one = type(state)(*(values[:1] for values in state))
     same = {name: np.repeat(getattr(state, name)[:1], 2, axis=0) for name in ("sums", "counts")}
     same["rounds"] = np.ones(2)
-    found, ours = algorithm.neighbors(one, same), algorithm.function(one)
+    found, ours = family_of(algorithm).functions(one, same), algorithm.function(one)
     for k in range(2):
         np.testing.assert_array_equal(found.theta[k], ours.theta[0])
         np.testing.assert_array_equal(found.weights[k], ours.weights[0])
@@ -363,7 +367,7 @@ def test_estimates_of_neighbors_have_our_evidence_and_nothing_of_ours():
     algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=GRAPH, features=PLAIN).state
     one = type(state)(*(values[:1] for values in state))
     heard = {name: getattr(state, name)[:2] for name in ("sums", "counts", "rounds")}
-    found, means = algorithm.estimates(one, heard), theta(state)
+    found, means = family_of(algorithm).estimates(one, heard), theta(state)
     q = one.by_evidence[0]
     np.testing.assert_allclose(found.weights, [[q[0], q[1], q[2] + q[3]]] * 2)
     for k in range(2):
@@ -413,8 +417,8 @@ def test_an_honest_run_is_never_refused(algorithm, dtype):
         y = np.where(y > 0, 1.0, -1.0)
     y[np.random.default_rng(18).random(y.shape) < 0.2] = np.nan
     y[:50, 0] = np.nan
-    refused = {algorithm.refusal(said) for said in messages(algorithm, X, y, dtype=dtype)}
-    assert refused == {None}
+    refusal = family_of(algorithm).refusal
+    assert {refusal(said) for said in messages(algorithm, X, y, dtype=dtype)} == {None}
 
 
 LIES = {
@@ -438,7 +442,7 @@ def test_what_no_run_can_say_is_refused(lie, rule):
     name, value = lie
     said[name] = said[name].copy()
     said[name].reshape(-1)[-1] = value  # of counts, the second memory's
-    assert re.match(rule, algorithm.refusal(said))
+    assert re.match(rule, family_of(algorithm).refusal(said))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -450,7 +454,7 @@ def test_what_is_not_finite_is_refused(name, value):
     *_, said = messages(algorithm, X, y)
     said[name] = said[name].copy()
     said[name].reshape(-1)[0] = value
-    assert algorithm.refusal(said) == f"{name} must be finite"
+    assert family_of(algorithm).refusal(said) == f"{name} must be finite"
 
 
 def test_what_forgets_counts_no_more_than_its_memory():
@@ -459,9 +463,9 @@ def test_what_forgets_counts_no_more_than_its_memory():
         algorithm, (X, y) = domkl.DOMKRLS(forget=forget), stream(21, n_rounds=5)
         *_, said = messages(algorithm, X, y)
         said["counts"] = np.array([[limit, 5.0]])
-        assert algorithm.refusal(said) is None
+        assert family_of(algorithm).refusal(said) is None
         said["counts"][0, 0] *= 1.01
-        told = algorithm.refusal(said)
+        told = family_of(algorithm).refusal(said)
         assert told.startswith(f"counts must be at most {limit:g} for this memory")
 
 
@@ -471,7 +475,7 @@ def test_newcomers_one_after_the_other_are_honest_too():
     for k in range(1, K):
         y[: 100 * k, k] = np.nan
     for algorithm in (domkl.DOMKRLS(), domkl.DOMKRLS(forget=0.9), domkl.DOMKRLS(steps_ahead=24)):
-        assert {algorithm.refusal(said) for said in messages(algorithm, X, y)} == {None}
+        assert {family_of(algorithm).refusal(said) for said in messages(algorithm, X, y)} == {None}
 
 
 def test_residuals_are_clipped_and_no_label_is_said():
@@ -507,7 +511,7 @@ def test_a_state_of_version_0_1_goes_on(n_seen):
         "rounds": np.full(2, rounds),
         "prior": np.full((2, n_kernels), 0.25),
     }
-    state = algorithm.restored(found, first)
+    state = restored_state(algorithm, found, first)
     for values, like in zip(state, first, strict=True):
         assert values.shape == like.shape
         assert values.dtype == like.dtype
@@ -531,12 +535,12 @@ def test_a_state_of_version_0_1_goes_on(n_seen):
 def test_a_state_of_its_own_is_taken_as_it_is():
     X, y = stream(24)
     algorithm, state = domkl.DOMKRLS(), simulate(X, y).state
-    again = algorithm.restored(state._asdict(), algorithm.init(sizes_of(FEATURES, K)))
+    again = restored_state(algorithm, state._asdict(), algorithm.init(sizes_of(FEATURES, K)))
     for name, values in state._asdict().items():
         np.testing.assert_array_equal(getattr(again, name), values, err_msg=name)
     lacking = {name: values for name, values in state._asdict().items() if name != "noise"}
     with pytest.raises(KeyError):
-        algorithm.restored(lacking, state)
+        restored_state(algorithm, lacking, state)
 
 
 # numbers
@@ -569,7 +573,8 @@ def learned_with(algorithm, features, X, y, weights):
     for x, label, weight in zip(X, y, weights, strict=True):
         z = features(x)[None]
         inputs = Inputs(x[None], z, (z**2).sum(axis=2))
-        prediction = algorithm.weighted(algorithm.predict(state, inputs), weight)
+        prediction = algorithm.predict(state, inputs)
+        prediction.notes[:, -1] = weight
         state, message = algorithm.local_step(state, inputs, np.array([label]), prediction, alone)
         state = algorithm.merge(state, message, alone)
     return state
@@ -593,12 +598,12 @@ def test_mirrored_is_what_labels_of_the_other_sign_teach():
     X, y = generator.uniform(size=(40, 2)), np.sign(generator.normal(size=40))
     features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 5, seed=2, linear=True)
     algorithm = domkl.DOMKRLS(loss=domkl.Logistic())
-    one = algorithm.mirrored(learned_with(algorithm, features, X, y, np.ones(40)))
+    one = domkl.Learner(algorithm)._mirrored(learned_with(algorithm, features, X, y, np.ones(40)))
     for ours, theirs in zip(
         one, learned_with(algorithm, features, X, -y, np.ones(40)), strict=True
     ):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
-    assert domkl.DOMKRLS().mirrored(one) is None
+    assert domkl.Learner()._mirrored(one) is None
 
 
 @pytest.mark.parametrize("newest_lag", [None, 0])
@@ -606,8 +611,8 @@ def test_what_a_prediction_rests_on_adds_up_to_one(newest_lag):
     X, y = stream(6)
     algorithm = domkl.DOMKRLS(newest_lag=newest_lag)
     run = simulate(X, y, algorithm)
-    trust = algorithm.trust(run.state)
+    trust = family_of(algorithm).trust(run.state)
     assert list(trust) == ["network", "own", "last value"]
     assert sum(trust.values()) == pytest.approx(1.0)
     assert min(trust.values()) >= 0
-    assert domkl.DOMKL().trust(None) is None  # it cannot tell
+    assert family_of(domkl.DOMKL()).trust(None) is None  # it cannot tell
