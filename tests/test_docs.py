@@ -259,7 +259,9 @@ def test_the_page_of_the_mesh_file_has_every_key_and_its_default():
     written = {keys.path_of(each).split(".")[-1] for each in keys.keys_of(settings.MeshConfig)}
     written |= {*Timing._fields, *settings.Member.__dataclass_fields__}
     written |= forecasting.Forecasting.__dataclass_fields__.keys()
-    assert {"seed", "algorithm", "mode"} <= written
+    assert {"seed", "mode", "guard"} <= written
+    written |= {"router", "inputs", "target", "model", "learners", "edges", "timing", "forecast"}
+    written |= {"algorithm", "kernels", "parameters"}
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`\n]*)`", page))))
     assert written <= named
     assert {key: float(rows[key]) for key in Timing._fields} == Timing()._asdict()
