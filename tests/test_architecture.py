@@ -266,3 +266,17 @@ def test_the_page_of_the_tests_names_what_is_there():
     folders = {path.name for path in TESTS.iterdir() if path.is_dir() and path.name[0] not in "._"}
     listed = set(re.findall(r"^\| `(\w+)/` \|", README.read_text(), re.M))
     assert listed == folders
+
+
+#: classes that several modules of a layer have under one name, because each is the module's own
+SHARED_NAMES = {"State", "Message", "SingleState", "SingleMessage", "Params"}
+SHARED_NAMES |= {"OnlineKernelRegressor", "OnlineKernelClassifier", "_Online", "_Parameters"}
+
+
+def test_a_class_name_has_one_home_in_a_layer():
+    homes = {}
+    for file, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name not in SHARED_NAMES:
+                homes.setdefault((file.split("/")[0], node.name), []).append(file)
+    assert {key: files for key, files in homes.items() if len(files) > 1} == {}

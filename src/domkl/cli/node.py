@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from domkl.cli.options import add_fields, made_from, option, switch
 from domkl.errors import ParameterError
 from domkl.mesh.config import MESH
-from domkl.mesh.node.registry import OUTLETS, SOURCES, Entry
+from domkl.mesh.node.registry import OUTLETS, SOURCES, LinkEntry
 from domkl.mesh.node.resident import leave_out, to_stay
 from domkl.mesh.operate.parent import end_with, require_linux
 from domkl.mesh.transports.registry import missing_extra
@@ -120,7 +120,7 @@ def _options(args: argparse.Namespace) -> "Options":
     )
 
 
-def _made(entry: Entry, args: argparse.Namespace) -> Any:
+def _made(entry: LinkEntry, args: argparse.Namespace) -> Any:
     """The options of a source or an outlet; several of them use the broker of --mqtt."""
     names = [each.name for each in fields(entry.options)]
     return made_from(entry.options, args, **({"mqtt": args.mqtt} if "mqtt" in names else {}))

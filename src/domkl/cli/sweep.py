@@ -12,7 +12,7 @@ from domkl.cli.progress import Bar
 from domkl.experiments.sweep import FORMATS
 
 if TYPE_CHECKING:
-    from domkl.experiments.sweep.plan import Plan
+    from domkl.experiments.sweep.plan import SweepPlan
     from domkl.experiments.sweep.table import Table
 
 SUMMARY = "run every combination of data, graphs, algorithms and parameters, on many cores"
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int, Table]":
+def _complete(args: argparse.Namespace, plan: "SweepPlan", store: Any) -> "tuple[int, Table]":
     """Run the units that are missing; on any exception, report what is stored."""
     from domkl.core.jit import noted_compilation
     from domkl.experiments.sweep.run import complete, finished
@@ -106,7 +106,7 @@ def _complete(args: argparse.Namespace, plan: "Plan", store: Any) -> "tuple[int,
         raise
 
 
-def _list(plan: "Plan", folder: Path, as_json: bool) -> int:
+def _list(plan: "SweepPlan", folder: Path, as_json: bool) -> int:
     """Print the units, and which of them are finished."""
     from domkl.experiments.store import path_of
     from domkl.experiments.sweep.table import as_text, listing

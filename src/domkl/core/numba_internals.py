@@ -208,7 +208,34 @@ def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
         else:
             layout.append(type(value))
             if isinstance(value, tuple):
-                _add_layout(layout, value)
+                if len(value) >= LARGE:
+                    layout.append(_layout_of_large(value))
+                else:
+                    _add_layout(layout, value)
+
+
+#: tuples with so many members are looked at once, while they are among the last ones and small
+LARGE, N_KNOWN, MOST_BYTES = 16, 8, 1_000_000
+_known: dict[int, tuple[Any, object]] = {}  # by identity: the tuple, which keeps it, and its layout
+_layouts: dict[tuple[Any, ...], object] = {}  # one object for each layout, which is quickly hashed
+
+
+def _layout_of_large(value: tuple[Any, ...]) -> object:
+    """Give an object that stands for the layout of a tuple, such as the state of a learner.
+
+    A node calls with the same state again and again; the arrays of a tuple are always the same.
+    """
+    known = _known.get(id(value))
+    if known is not None and known[0] is value:
+        return known[1]
+    layout: list[Any] = []
+    _add_layout(layout, value)
+    found = _layouts.setdefault(tuple(layout), object())
+    if sum(getattr(each, "nbytes", 0) for each in value) <= MOST_BYTES:
+        if len(_known) >= N_KNOWN:
+            _known.clear()
+        _known[id(value)] = value, found
+    return found
 
 
 def types_of(given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """All points of a sweep."""
 
     name: str
@@ -47,7 +47,7 @@ class Plan:
         return [unit for point in self.points for unit in point.units]
 
 
-def make_plan(spec: Spec) -> Plan:
+def make_plan(spec: Spec) -> SweepPlan:
     """Read the data, and check that every combination can be run."""
     points: dict[Any, Point] = {}
     for data, method, made in _combinations(spec):
@@ -56,7 +56,7 @@ def make_plan(spec: Spec) -> Plan:
             _check(made, method)
             units = _units(made, spec.n_trials)
             points[made, tuple(labels.items())] = Point(made, labels, units)
-    return Plan(spec.name, tuple(points.values()))
+    return SweepPlan(spec.name, tuple(points.values()))
 
 
 def _combinations(spec: Spec) -> Iterator[tuple[Data, Method, Combination]]:

@@ -10,7 +10,7 @@ from domkl import checks
 from domkl.errors import ParameterError
 from domkl.experiments.compare import Progress
 from domkl.experiments.store import Results, Store
-from domkl.experiments.sweep.plan import Plan, make_plan
+from domkl.experiments.sweep.plan import SweepPlan, make_plan
 from domkl.experiments.sweep.spec import read_spec
 from domkl.experiments.sweep.table import Table, tabulate
 from domkl.experiments.sweep.unit import Combination, Unit, run_unit, warm_up
@@ -70,7 +70,7 @@ def sweep(
 
 
 def complete(
-    plan: Plan,
+    plan: SweepPlan,
     store: Store,
     workers: int | None = None,
     cluster: str | None = None,
@@ -105,7 +105,7 @@ def complete(
     return tabulate(plan, outcomes)
 
 
-def finished(plan: Plan, store: Store) -> tuple[dict[str, Results], list[Unit]]:
+def finished(plan: SweepPlan, store: Store) -> tuple[dict[str, Results], list[Unit]]:
     """The stored results, and the units still to run, the longest first."""
     outcomes: dict[str, Results] = {}
     todo: dict[str, Unit] = {}

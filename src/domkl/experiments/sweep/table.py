@@ -13,7 +13,7 @@ from domkl.errors import ParameterError
 from domkl.experiments.report import finite, mean_and_half
 from domkl.experiments.store import Results
 from domkl.experiments.sweep import FORMATS
-from domkl.experiments.sweep.plan import MEASURED, Plan, Point
+from domkl.experiments.sweep.plan import MEASURED, Point, SweepPlan
 from domkl.experiments.sweep.unit import Unit
 from domkl.metrics.intervals import interval
 from domkl.text import text_table
@@ -53,7 +53,7 @@ class Table:
         return [_record(cell) for cell in self.cells]
 
 
-def tabulate(plan: Plan, outcomes: Mapping[str, Results]) -> Table:
+def tabulate(plan: SweepPlan, outcomes: Mapping[str, Results]) -> Table:
     """Put all results into a table, in the order of the plan."""
     names = _names(plan)
     columns: dict[str, list[Any]] = {name: [] for name in (*names, *MEASURED)}
@@ -68,7 +68,7 @@ def tabulate(plan: Plan, outcomes: Mapping[str, Results]) -> Table:
     return Table(columns, tuple(cells))
 
 
-def listing(plan: Plan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]:
+def listing(plan: SweepPlan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]:
     """A record per unit, ready for JSON: its labels, its trials, and whether it is finished."""
     return [
         {
@@ -83,7 +83,7 @@ def listing(plan: Plan, is_kept: Callable[[Unit], bool]) -> list[dict[str, Any]]
     ]
 
 
-def as_text(plan: Plan, units: list[dict[str, Any]]) -> str:
+def as_text(plan: SweepPlan, units: list[dict[str, Any]]) -> str:
     """The units as a text table."""
     axes = _axes(_names(plan), [point.labels for point in plan.points])
     rows = [[*axes, "trials", "state"]]
@@ -100,7 +100,7 @@ def _axes(names: list[str], cells: Sequence[Mapping[str, Any]]) -> list[str]:
     return ["algorithm", *(n for n in names if len(values[n]) > 1 and n != "algorithm")]
 
 
-def _names(plan: Plan) -> list[str]:
+def _names(plan: SweepPlan) -> list[str]:
     """Every label of any combination; labels of data, graphs and algorithms stay together."""
     names: list[str] = []
     for point in plan.points:

@@ -59,7 +59,7 @@ class Visit:
         self.key, self.host, self.sock = key, str(key[0]), sock
         self.phase, self.since = HANDSHAKE, now
         self.n_body = 0
-        self.connection: Connection | None = None
+        self.connection: HttpConnection | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     @property
@@ -109,7 +109,7 @@ class Doorkeeper:
         self._set_timer(visit, self.limits.handshake)
         return True
 
-    def greet(self, connection: "Connection") -> Visit:
+    def greet(self, connection: "HttpConnection") -> Visit:
         """The visit of a connection whose handshake is complete."""
         transport = connection.transport
         key = transport.get_extra_info("peername")
@@ -224,7 +224,7 @@ class Listener(socket.socket):
         self._keep_spare()
 
 
-class Connection(H11Protocol):
+class HttpConnection(H11Protocol):
     """One connection; tells the doorkeeper how far its request is."""
 
     doorkeeper: Doorkeeper  # of the subclass that a server makes

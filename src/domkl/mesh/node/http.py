@@ -1,6 +1,6 @@
 """A node's HTTP interface: it takes samples, predicts, and reports the node's state.
 
-Three parts: who may send requests (`Rules`, `Guard`), the requests that are answered
+Three parts: who may send requests (`Rules`, `AccessCheck`), the requests that are answered
 (`create_app`), and the server, which runs in the node's own event loop (`HttpServer`). What is
 asked and answered is described for machines in openapi.json, beside this file.
 """
@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import domkl
 from domkl.errors import DataError, DomklError, MeshError, ParameterError
 from domkl.mesh.config.certificates import NODE, NODE_KEY
-from domkl.mesh.node.connections import Connection, Doorkeeper, Limits, Listener
+from domkl.mesh.node.connections import Doorkeeper, HttpConnection, Limits, Listener
 from domkl.mesh.node.intake import (
     INVALID,
     MAX_BYTES,
@@ -100,7 +100,7 @@ def read_token(path: Path) -> str:
     return token
 
 
-class Guard:
+class AccessCheck:
     """Middleware that refuses requests that break the rules, and passes on those that are complete.
 
     It collects the body itself: where the client goes away meanwhile, or has to, all that has come
@@ -201,7 +201,7 @@ STATUS: dict[type[DomklError], int] = {
 def application(routes: Sequence[Route], rules: Rules) -> Starlette:
     """An application whose guard refuses by the rules, and which answers errors in JSON."""
     handlers: Any = {DomklError: _on_error, HTTPException: _on_http_error}
-    guards = [Middleware(Guard, rules=rules)]
+    guards = [Middleware(AccessCheck, rules=rules)]
     return Starlette(routes=routes, middleware=guards, exception_handlers=handlers)
 
 
@@ -393,7 +393,7 @@ class HttpServer:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.address = Address(*self._socket.getsockname()[:2])
         folder = self._folder
-        protocol = type("_Connection", (Connection,), {"doorkeeper": self._doorkeeper})
+        protocol = type("_Connection", (HttpConnection,), {"doorkeeper": self._doorkeeper})
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", ws="none", http=protocol,
             server_header=False, proxy_headers=False,

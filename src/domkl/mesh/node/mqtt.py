@@ -114,7 +114,7 @@ class Will(NamedTuple):
     payload: str
 
 
-class Connection:
+class MqttConnection:
     """A connection to a broker until it is lost; whoever wants to go on makes another one.
 
     Therefore nothing is ever sent again by itself, as clients that reconnect do.
@@ -287,7 +287,7 @@ async def from_topic(node: Node, broker: Broker, topic: str) -> None:
     """Take samples, as of POST /learn; connect again whenever the connection is lost."""
     wait = BACK_OFF[0]
     while True:
-        connection = Connection(broker, identifier(node), keeps_session=True)
+        connection = MqttConnection(broker, identifier(node), keeps_session=True)
         try:
             await connection.open()
             await connection.subscribe(topic)
@@ -302,7 +302,7 @@ async def from_topic(node: Node, broker: Broker, topic: str) -> None:
         wait = min(2 * wait, BACK_OFF[1])
 
 
-async def _take(node: Node, connection: Connection) -> None:
+async def _take(node: Node, connection: MqttConnection) -> None:
     async for message in connection.messages():
         topic = reprlib.repr(message.topic)
         await accept(node, checked(node, message.payload, "bad message", topic=topic))
@@ -329,14 +329,14 @@ class Topic:
         self.where = f"{broker.host}: predictions to {topic}"
         self._node, self._broker = node, broker
         self._topic, self._discovery = topic, discovery
-        self._connection: Connection | None = None
+        self._connection: MqttConnection | None = None
 
     async def open(self) -> None:
         """Connect, and say what will come."""
         status = f"{self._topic}/status"
         will = Will(status, "offline")
         name = f"{identifier(self._node)}-out"
-        self._connection = made = Connection(self._broker, name, keeps_session=False, will=will)
+        self._connection = made = MqttConnection(self._broker, name, keeps_session=False, will=will)
         await made.open()
         said = [(status, "online")]
         if self._discovery:

@@ -223,8 +223,8 @@ class Node:
         protocol = self.protocol
         return self.format.model.in_units(*protocol.look(x))
 
-    def forecast(self, future: Mapping[int, Mapping[str, float]]) -> list["Forecast"]:
-        """Forecast from the newest values, for all horizons, in the target's units.
+    def forecast(self, future: Mapping[int, Mapping[str, float]]) -> list["ForecastAnswer"]:
+        """ForecastAnswer from the newest values, for all horizons, in the target's units.
 
         ``future`` has inputs that are known ahead, by the tick of the label.
         """
@@ -239,7 +239,7 @@ class Node:
                 lost = [name for name, v in zip(plan.names, x, strict=True) if np.isnan(v)]
                 raise TooFewError(f"{lost[0]} is not known: there are not enough values yet")
             found = protocol.model.in_units(*protocol.look(x))
-            made.append(Forecast(h, time_text(plan, known.tick + h), *found))
+            made.append(ForecastAnswer(h, time_text(plan, known.tick + h), *found))
         return made
 
     async def reload(self) -> None:
@@ -482,7 +482,7 @@ class TooFewError(DomklError):
     """There is not enough yet to predict from."""
 
 
-class Forecast(NamedTuple):
+class ForecastAnswer(NamedTuple):
     """A forecast of one horizon, in the target's units."""
 
     horizon: int

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineOptions:
     """Options of standard input as a source."""
 
     stdin: bool = flag(False, "JSON lines from standard input, each as the body of POST /learn")
@@ -72,7 +72,7 @@ class Hook:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LinkEntry:
     """A source or an outlet, under the option that selects it."""
 
     name: str  # of the option
@@ -87,11 +87,11 @@ class Entry:
 
 
 SOURCES = (
-    Entry("stdin", Lines, "domkl.mesh.node.sources:lines_of", ends=True),
-    Entry("csv", Table, "domkl.mesh.node.sources:rows_of", ends=True),
-    Entry("topic", Subscription, "domkl.mesh.node.mqtt:samples_of", extra="mqtt"),
+    LinkEntry("stdin", LineOptions, "domkl.mesh.node.sources:lines_of", ends=True),
+    LinkEntry("csv", Table, "domkl.mesh.node.sources:rows_of", ends=True),
+    LinkEntry("topic", Subscription, "domkl.mesh.node.mqtt:samples_of", extra="mqtt"),
 )
 OUTLETS = (
-    Entry("publish", Publication, "domkl.mesh.node.publish:published", extra="mqtt"),
-    Entry("webhook", Hook, "domkl.mesh.node.publish:posted"),
+    LinkEntry("publish", Publication, "domkl.mesh.node.publish:published", extra="mqtt"),
+    LinkEntry("webhook", Hook, "domkl.mesh.node.publish:posted"),
 )

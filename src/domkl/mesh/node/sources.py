@@ -64,7 +64,7 @@ async def accept(node: Node, items: Sequence[Prepared]) -> None:
             await asyncio.sleep(FULL_PAUSE)
 
 
-def lines_of(options: registry.Lines) -> "registry.Source":
+def lines_of(options: registry.LineOptions) -> "registry.Source":
     """Standard input as a source."""
     return lambda node: partial(from_lines, node, sys.stdin.fileno())
 

@@ -14,7 +14,7 @@ from domkl.errors import DataError
 from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.telemetry import state_of
-from domkl.mesh.store.history import Rows
+from domkl.mesh.store.history import HistoryRows
 from domkl.mesh.store.history_json import history_of, samples_of
 
 EVERY = 1.0  # seconds between two lines of the stream
@@ -111,7 +111,7 @@ async def news_of(node: Node) -> AsyncIterator[dict[str, Any]]:
             "learners": {
                 node.folder.name: state_of(node)
                 | {
-                    "rows": history_of(Rows(1, rows), recorder.horizons, target),
+                    "rows": history_of(HistoryRows(1, rows), recorder.horizons, target),
                     "samples": {str(h): samples_of(s, target) for h, s in samples.items()},
                     "events": happened,
                 }

@@ -32,7 +32,7 @@ from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
 from domkl.mesh.store.checkpoint import NAMES, Checkpoints
 from domkl.mesh.store.folder import DATA
 from domkl.mesh.store.recorder import FOLDER as HISTORY
-from domkl.mesh.store.recovery import LOG, MARK, Known, open_log
+from domkl.mesh.store.recovery import LOG, MARK, Checkpointed, open_log
 from domkl.mesh.store.wal import read_head
 from domkl.storage import replacing
 
@@ -126,7 +126,7 @@ def _opened(copy: Path) -> int:
     accepted = 0 if found is None else found.counts.get("accepted", 0)
     if not widths:
         return position
-    known = Known(position, accepted, found is not None, bool(checkpoints.damaged))
+    known = Checkpointed(position, accepted, found is not None, bool(checkpoints.damaged))
     log = open_log(copy, widths[0], known).log
     log.close()
     return log.last

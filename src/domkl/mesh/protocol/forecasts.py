@@ -18,7 +18,7 @@ from domkl.mesh.protocol.events import Moment
 from domkl.typing import Array, Floats
 
 
-class Forecast(NamedTuple):
+class WaitingForecast(NamedTuple):
     """A forecast and what it was compared with, each one row."""
 
     due: Array  # (1,)   tick of the label
@@ -46,11 +46,11 @@ class Forecasts:
 
     def __init__(self, learner: LocalLearner, horizon: int) -> None:
         self.learner, self.horizon = learner, horizon
-        self._waiting = LateLabels(Forecast)
+        self._waiting = LateLabels(WaitingForecast)
         self._first: int | None = None  # tick of the first label that there was a forecast for
 
     def make(self, moment: Moment) -> float | None:
-        """Forecast from the inputs of now; None where inputs are missing."""
+        """WaitingForecast from the inputs of now; None where inputs are missing."""
         if np.isnan(moment.x).any():
             return None
         inputs, prediction = self.learner.look(moment.x)
@@ -62,10 +62,10 @@ class Forecasts:
 
     def _entry(
         self, due: int, naive: Any, deviation: float | None, prediction: Prediction
-    ) -> Forecast:
+    ) -> WaitingForecast:
         spread = np.nan if deviation is None else deviation
         bits = as_bits(np.array([naive])), as_bits(np.array([spread]))
-        return Forecast(np.array([due]), *bits, *(each.copy() for each in prediction))
+        return WaitingForecast(np.array([due]), *bits, *(each.copy() for each in prediction))
 
     @property
     def newest_deviation(self) -> float | None:
@@ -73,7 +73,7 @@ class Forecasts:
         found = float(from_bits(self._waiting.newest.deviation)[0])
         return None if np.isnan(found) else found
 
-    def due(self, tick: int) -> Forecast | None:
+    def due(self, tick: int) -> WaitingForecast | None:
         """Take the forecast of this tick, if there is one; older ones never get their label."""
         while (oldest := self._waiting.oldest) is not None and oldest.due[0] <= tick:
             self._waiting.take(0)
@@ -81,7 +81,7 @@ class Forecasts:
                 return oldest
         return None
 
-    def learn(self, due: Forecast | None, moment: Moment) -> Words | None:
+    def learn(self, due: WaitingForecast | None, moment: Moment) -> Words | None:
         """Learn the label that has come; return what is said.
 
         Without a forecast, a label or inputs it is a step without a sample, by which the learner

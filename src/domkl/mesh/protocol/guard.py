@@ -45,7 +45,6 @@ All references are of the learner without neighbors (the *twin*), which no neigh
 """
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -185,23 +184,26 @@ class Record:
 class Window:
     """The last samples of a learner: features, labels and squared errors of two learners."""
 
-    def __init__(self) -> None:
-        self._rows: deque[tuple[Array, float, float, float]] = deque(maxlen=WINDOW)
+    def __init__(self, n_features: int) -> None:
+        self._n = 0  # samples taken in; the next one replaces the oldest
+        self._z = np.empty((WINDOW, n_features))
+        self._y, self._errors = np.empty(WINDOW), np.empty((WINDOW, 2))
 
     def add(self, z: Array, y: float, own: float, twin: float) -> None:
         """Take in a sample, with the squared errors of the learner and of its twin."""
-        self._rows.append((z, y, own, twin))
+        slot, self._n = self._n % WINDOW, self._n + 1
+        self._z[slot], self._y[slot], self._errors[slot] = z.reshape(-1), y, (own, twin)
 
     def errors(self, limit: float) -> tuple[float, float]:
         """Return both mean squared errors; each sample counts ``limit`` at most."""
-        rows = np.minimum([row[2:] for row in self._rows], limit)
-        return float(rows[:, 0].mean()), float(rows[:, 1].mean())
+        own, twin = np.minimum(self._errors[: self._n], limit).mean(axis=0)
+        return float(own), float(twin)
 
     def error(self, function: Function, limit: float) -> float:
         """Return the same of a function, of one learner."""
         weighed = (function.theta[0] * function.weights[0][:, None]).reshape(-1)
-        z, y = np.array([row[0] for row in self._rows]), np.array([row[1] for row in self._rows])
-        return float(np.minimum((z @ weighed - y) ** 2, limit).mean())
+        apart = self._z[: self._n] @ weighed - self._y[: self._n]
+        return float(np.minimum(apart * apart, limit).mean())
 
 
 class Guard:
@@ -222,7 +224,7 @@ class Guard:
         self._n = 0  # samples seen
         self._errors: Floats = np.zeros(learner.features.n_kernels)  # squared, by kernel
         self._error = 0.0  # squared, of the twin
-        self._window = Window()
+        self._window = Window(learner.features.n_kernels * learner.features.n_features)
 
     def see(self, z: Array, y: float, y_hat: float, twin: Prediction) -> None:
         """Take a sample into account, with what both learners predicted."""
@@ -230,7 +232,7 @@ class Guard:
         rate, error = max(RATE, 1 / self._n), float(twin.y_hat[0] - y) ** 2
         self._errors += rate * ((twin.by_kernel[0] - y) ** 2 - self._errors)
         self._error += rate * (error - self._error)
-        self._window.add(z.reshape(-1).copy(), y, (y_hat - y) ** 2, error)
+        self._window.add(z, y, (y_hat - y) ** 2, error)
 
     def is_astray(self) -> bool:
         """Whether the learner has become far worse than its twin; ask once a sample."""

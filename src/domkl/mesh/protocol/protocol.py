@@ -38,7 +38,7 @@ from domkl.mesh.protocol import events
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
 from domkl.mesh.protocol.families import family_of
-from domkl.mesh.protocol.forecasts import Forecast, Forecasts, from_bits
+from domkl.mesh.protocol.forecasts import Forecasts, WaitingForecast, from_bits
 from domkl.mesh.protocol.guard import N_TRIAL, Guard
 from domkl.mesh.protocol.measures import Measures
 from domkl.mesh.protocol.model import Model
@@ -301,7 +301,9 @@ class Protocol:
             self._is_following = False
             self._offer(words[0], HASTE * MOST_HASTE if self._queue else 0, now)
 
-    def _score(self, moment: events.Moment, due: Sequence[Forecast | None]) -> events.Predicted:
+    def _score(
+        self, moment: events.Moment, due: Sequence[WaitingForecast | None]
+    ) -> events.Predicted:
         """Record how the forecasts of this moment went, with and without neighbors."""
         ours, alone = due[0], due[1] if len(due) > 1 else None
         y_alone = None if alone is None else float(alone.y_hat[0])
@@ -320,7 +322,7 @@ class Protocol:
         return events.Predicted(*given)
 
     def _forecast(self) -> None:
-        """Forecast from the newest inputs, once."""
+        """WaitingForecast from the newest inputs, once."""
         moment, self._newest = self._newest, None
         if moment is None:
             return

@@ -40,7 +40,7 @@ def time_text(plan: RowPlan, tick: int) -> str:
     return (start + datetime.timedelta(milliseconds=plan.clock.time(tick))).isoformat()
 
 
-class Known(NamedTuple):
+class KnownInputs(NamedTuple):
     """The newest inputs, from which a node forecasts on request."""
 
     tick: int
@@ -70,7 +70,7 @@ class Rows:
         arrays: Mapping[str, Array] | None = None,
     ) -> None:
         self.plan, self._n_season = plan, n_season
-        self.known: Known | None = None
+        self.known: KnownInputs | None = None
         self._before: deque[tuple[int, dict[str, Floats]]] = deque()  # by number, not learned yet
         if plan is None:
             return
@@ -81,7 +81,7 @@ class Rows:
             self._restore(stored)
         elif len(lags):
             X = self._maker.push(np.asarray(lags)[:, None]).X
-            self.known = Known(self._maker.tick - 1, X[-1])
+            self.known = KnownInputs(self._maker.tick - 1, X[-1])
 
     @property
     def is_dated(self) -> bool:
@@ -101,7 +101,7 @@ class Rows:
         if self.is_dated:
             return self._moments(number, values, self.plan)
         block = self._maker.push(values[None])
-        self.known = Known(self._maker.tick - 1, block.X[0])
+        self.known = KnownInputs(self._maker.tick - 1, block.X[0])
         x = block.pairs[1].X[0]
         if np.isnan(x).any():  # there are not enough lags yet
             self._before.pop()
@@ -161,7 +161,7 @@ class Rows:
             raise DataError("checkpoint must be of the same horizons and season")
         self._recent = recent.copy()
         self._maker = RowMaker(self.plan, found)
-        self.known = Known(int(known[0]), known[1:]) if known.size else None
+        self.known = KnownInputs(int(known[0]), known[1:]) if known.size else None
 
     def _moments(self, number: int, values: Floats, plan: RowPlan) -> tuple[Moment, ...]:
         """What each horizon is told: the label of now, and the inputs of then and now."""
@@ -177,7 +177,7 @@ class Rows:
         block = maker.push(values[None, 1:])
         y = float(plan.scaled(plan.target, values[1:2])[0])
         recent[tick % n] = y
-        self._recent, self.known = recent, Known(tick, block.X[0])
+        self._recent, self.known = recent, KnownInputs(tick, block.X[0])
         back = (recent[(tick - k) % n] for k in range(min(plan.hold + 1, n)))
         held = next((float(value) for value in back if not np.isnan(value)), float("nan"))
         return tuple(
@@ -245,7 +245,7 @@ class Backlog:
         found = self.checkpoints.load()
         saved = Saved(0, Parts({}, {}), np.empty(0)) if found is None else found
         accepted, is_damaged = saved.counts.get("accepted", 0), bool(self.checkpoints.damaged)
-        known = recovery.Known(saved.position, accepted, found is not None, is_damaged)
+        known = recovery.Checkpointed(saved.position, accepted, found is not None, is_damaged)
         self.log, self.position, n_lost = recovery.open_log(folder, width, known, accept_loss)
         self.waiting: deque[tuple[int, Floats]] = deque()
         self._outside: deque[int] = deque()

@@ -33,7 +33,7 @@ class Level(NamedTuple):
     ring: Ring
 
 
-class Rows(NamedTuple):
+class HistoryRows(NamedTuple):
     """Records of equal steps, ascending; ``index`` counts these steps since 1970."""
 
     step: int
@@ -85,7 +85,7 @@ class History:
                 self._sum_up(k, before)
             self._under_way[k] = now  # last: another thread reads sums up to here
 
-    def rows(self, since: float, step: float, now: float, unwritten: Records) -> Rows:
+    def rows(self, since: float, step: float, now: float, unwritten: Records) -> HistoryRows:
         """The records since a time, summed to steps of at least this length.
 
         ``unwritten`` are records of seconds that may not be on disk yet, ascending. Steps are
@@ -100,11 +100,11 @@ class History:
         starts, records = self._read(k, math.floor(since / whole) * whole, now, unwritten)
         index = starts // whole
         if not len(index):
-            return Rows(whole, records)
+            return HistoryRows(whole, records)
         runs = np.flatnonzero(np.diff(index, prepend=index[0] - 1))
         made = combined(records, runs)
         made["index"] = index[runs]
-        return Rows(whole, made)
+        return HistoryRows(whole, made)
 
     def total(self, seconds: float, now: float, unwritten: Records) -> Any:
         """The sum over the last seconds, to within a few hundredths of the window."""

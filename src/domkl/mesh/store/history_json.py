@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from domkl.mesh.protocol.model import Range
-from domkl.mesh.store.history import Rows
+from domkl.mesh.store.history import HistoryRows
 from domkl.mesh.store.recorder import Recorder
 from domkl.mesh.store.records import TRUST
 from domkl.mesh.store.ring import Records
@@ -53,8 +53,8 @@ def windows_of(recorder: Recorder, target: Range) -> dict[str, Any]:
     }
 
 
-def history_of(rows: Rows, horizons: tuple[int, ...], target: Range) -> dict[str, Any]:
-    """Rows of the history, by column; steps in which the node did not run have no row."""
+def history_of(rows: HistoryRows, horizons: tuple[int, ...], target: Range) -> dict[str, Any]:
+    """HistoryRows of the history, by column; steps in which the node did not run have no row."""
     records, units = rows.records, Units(target)
     columns = {
         "start": [int(k) * rows.step for k in records["index"]],

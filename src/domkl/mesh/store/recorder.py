@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl.mesh.protocol.events import Predicted
-from domkl.mesh.store.history import History, Rows
+from domkl.mesh.store.history import History, HistoryRows
 from domkl.mesh.store.records import SAMPLE, TRUST, plus, sums_of
 from domkl.mesh.store.ring import Records, Ring
 from domkl.storage import write
@@ -176,7 +176,7 @@ class Recorder:
         """The records that may not be on disk yet, that of this second included."""
         return np.stack([*self._unwritten, self._completed(self._record.copy())])
 
-    def rows(self, since: float, step: float) -> Rows:
+    def rows(self, since: float, step: float) -> HistoryRows:
         """The history since a time, in steps of at least so many seconds."""
         return self.history.rows(since, step, self.clock(), self.unwritten())
 

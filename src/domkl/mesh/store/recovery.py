@@ -38,7 +38,7 @@ AT_ONCE = 256  # samples of a frame of a repaired log
 Numbered = tuple[int, Entry]
 
 
-class Known(NamedTuple):
+class Checkpointed(NamedTuple):
     """What the checkpoints say."""
 
     position: int  # number of the last sample in the one that is used, or 0
@@ -55,7 +55,7 @@ class Opened(NamedTuple):
     n_lost: int  # samples that were acknowledged and are neither learned nor in the log
 
 
-def open_log(folder: Path, width: int, known: Known, accept_loss: bool = False) -> Opened:
+def open_log(folder: Path, width: int, known: Checkpointed, accept_loss: bool = False) -> Opened:
     """Open the log of a data folder; DataError if acknowledged samples would be lost by it."""
     _complete_repair(folder)
     mark = Mark(folder / MARK)
@@ -78,7 +78,7 @@ def open_log(folder: Path, width: int, known: Known, accept_loss: bool = False) 
 
 
 def _open_sound(
-    folder: Path, width: int, mark: Mark, known: Known, acknowledged: int
+    folder: Path, width: int, mark: Mark, known: Checkpointed, acknowledged: int
 ) -> WriteAheadLog:
     """The log, if it has all samples after the checkpoint; else DamagedError."""
     log = WriteAheadLog(folder, width, mark, known.position)
@@ -102,7 +102,7 @@ def _begin(mark: Mark, last: int) -> None:
 
 
 def _recover(
-    folder: Path, width: int, mark: Mark, known: Known, acknowledged: int, accept_loss: bool,
+    folder: Path, width: int, mark: Mark, known: Checkpointed, acknowledged: int, accept_loss: bool,
     damage: str,
 ) -> Opened:  # fmt: skip
     """Repair the log, or say why that would lose samples."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class TransportEntry:
     """A transport under the name that `mesh.toml` uses."""
 
     name: str
@@ -60,13 +60,13 @@ def imported(home: str, extra: str) -> Any:
 
 
 _ENTRIES = (
-    Entry("tls", "domkl.mesh.transports.tls:TlsTransport", "cryptography", "mesh"),
-    Entry(
+    TransportEntry("tls", "domkl.mesh.transports.tls:TlsTransport", "cryptography", "mesh"),
+    TransportEntry(
         "zenoh", "domkl.mesh.transports.zenoh:ZenohTransport", "zenoh", "zenoh",
         router="domkl.mesh.transports.zenoh:run_router",
     ),
 )  # fmt: skip
-TRANSPORTS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+TRANSPORTS: dict[str, TransportEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
 def make(name: str, endpoint: "Endpoint") -> "Transport":
@@ -74,7 +74,7 @@ def make(name: str, endpoint: "Endpoint") -> "Transport":
     return find(name).make(endpoint)
 
 
-def find(name: str) -> Entry:
+def find(name: str) -> TransportEntry:
     """Look a transport up by its name."""
     if name not in TRANSPORTS:
         raise ParameterError(f"transport must be one of {', '.join(TRANSPORTS)}, got {name!r}")

@@ -55,7 +55,7 @@ ROOM = 2**16  # bytes that may wait in a connection, or two frames if that is mo
 PAUSE = 0.05  # seconds in which nothing is read from a neighbor that sends too fast
 
 
-class Connection(asyncio.BufferedProtocol):
+class TlsConnection(asyncio.BufferedProtocol):
     """Frames over one TLS connection, at either end.
 
     Parameters
@@ -249,7 +249,7 @@ class TlsTransport(Transport):
         self.handshake_seconds, self.max_strangers = handshake_seconds, max_strangers
         self._listen = listen
         self._jitter = jitter
-        self._connections: dict[str, Connection] = {}
+        self._connections: dict[str, TlsConnection] = {}
         self._dialers: dict[str, asyncio.Task[None]] = {}
         self._strangers: dict[asyncio.Task[None], str] = {}  # oldest first
         self._listener: socket.socket | None = None
@@ -333,7 +333,7 @@ class TlsTransport(Transport):
 
     # Called by the connections
 
-    def judge(self, connection: Connection) -> str | None:
+    def judge(self, connection: TlsConnection) -> str | None:
         """Why the peer of a connection is refused, by the name in its certificate, or None."""
         name = connection.name
         if connection.expected is not None and name != connection.expected:
@@ -344,7 +344,7 @@ class TlsTransport(Transport):
             return f"dials {self.name}, which dials it; only one end of an edge may dial"
         return None
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: TlsConnection) -> None:
         """Use a connection whose peer has greeted; an older one to the same peer is half-open."""
         if not self._is_open or self.judge(connection) is not None:
             connection.abort("no longer a neighbor")
@@ -353,7 +353,7 @@ class TlsTransport(Transport):
         self._connections[connection.name] = connection
         self._mark(connection.name, True, "connected")
 
-    def framed(self, connection: Connection, frame: bytes) -> None:
+    def framed(self, connection: TlsConnection, frame: bytes) -> None:
         """Deliver a frame, if its connection is still the one in use."""
         if self._connections.get(connection.name) is connection:
             self._receive(connection.name, frame)
@@ -362,7 +362,7 @@ class TlsTransport(Transport):
         """Report a peer that broke the rules; its connection is closed."""
         self._refuse(who, why)
 
-    def lost(self, connection: Connection, why: str) -> None:
+    def lost(self, connection: TlsConnection, why: str) -> None:
         """Note that an open connection has ended."""
         if self._connections.get(connection.name) is connection:
             del self._connections[connection.name]
@@ -389,12 +389,12 @@ class TlsTransport(Transport):
                 oldest = next(iter(self._strangers))
                 oldest.cancel()
                 self._refuse(self._strangers.pop(oldest), "pushed out by newer connections")
-            connection = Connection(self)
+            connection = TlsConnection(self)
             task = asyncio.create_task(self._welcome(connection, sock, str(address[0])))
             self._strangers[task] = str(address[0])
             task.add_done_callback(partial(self._welcomed, connection, sock))
 
-    async def _welcome(self, connection: Connection, sock: socket.socket, host: str) -> None:
+    async def _welcome(self, connection: TlsConnection, sock: socket.socket, host: str) -> None:
         """Do the handshake of an incoming connection and wait for both greetings."""
         try:
             async with asyncio.timeout(self.handshake_seconds):
@@ -410,7 +410,7 @@ class TlsTransport(Transport):
             self._refuse(connection.name or host, _reason(error))
 
     def _welcomed(
-        self, connection: Connection, sock: socket.socket, task: asyncio.Task[None]
+        self, connection: TlsConnection, sock: socket.socket, task: asyncio.Task[None]
     ) -> None:
         self._strangers.pop(task, None)
         if not connection.is_open:
@@ -441,7 +441,7 @@ class TlsTransport(Transport):
 
     async def _dial_once(self, name: str, address: Address) -> str:
         """Connect, wait until the connection ends, and return why it did."""
-        connection = Connection(self, expected=name)
+        connection = TlsConnection(self, expected=name)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.handshake_seconds):

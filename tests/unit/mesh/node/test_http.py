@@ -21,7 +21,7 @@ from domkl.mesh.config import certificates
 from domkl.mesh.node.connections import Limits
 from domkl.mesh.node.http import HttpServer, Rules, rules_for
 from domkl.mesh.node.intake import FIELDS, ID, Future, Inputs
-from domkl.mesh.node.node import Forecast
+from domkl.mesh.node.node import ForecastAnswer
 from domkl.mesh.transports.base import Address
 
 
@@ -131,7 +131,7 @@ def test_openapi_describes_what_is_asked_and_answered(table):
     assert kinds["Given"]["properties"]["id"]["pattern"] == f"^{ID.pattern}$"
     assert set(kinds["Inputs"]["properties"]) == set(Inputs._fields)
     assert set(kinds["Future"]["properties"]) == set(Future._fields)
-    assert set(kinds["OneForecast"]["properties"]) == set(Forecast._fields)
+    assert set(kinds["OneForecast"]["properties"]) == set(ForecastAnswer._fields)
     assert set(table.learn(sample(1))[1]) == set(kinds["Accepted"]["properties"])
     assert set(table.ask("/predict", {"x": [1, 0]})[1]) == set(kinds["Predicted"]["properties"])
     assert set(table.learn(b"{")[1]) == set(kinds["Problem"]["properties"])

@@ -15,7 +15,7 @@ from domkl.errors import ParameterError
 from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.node import mqtt
 from domkl.mesh.node.metrics import registry_of
-from domkl.mesh.node.mqtt import Broker, Connection, Topic, check_topic, from_topic, sensors_of
+from domkl.mesh.node.mqtt import Broker, MqttConnection, Topic, check_topic, from_topic, sensors_of
 from domkl.mesh.node.publish import Publisher
 
 
@@ -98,7 +98,7 @@ def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, 
         json.dumps({**sample(0), "id": "one"}),
         json.dumps({"a": 1, "b": 0.5, "load": 3, "battery": "low"}),
     ]
-    on_disk, real = [], Connection.acknowledge
+    on_disk, real = [], MqttConnection.acknowledge
 
     async def story():
         node = made(folder)
@@ -108,7 +108,7 @@ def test_samples_are_acknowledged_to_the_broker_when_they_are_on_disk(tmp_path, 
             on_disk.append(node.backlog.log.last)
             real(connection, message)
 
-        monkeypatch.setattr(Connection, "acknowledge", acknowledge)
+        monkeypatch.setattr(MqttConnection, "acknowledge", acknowledge)
         broker = Broker("127.0.0.1", port, False, None, None)
         task = asyncio.create_task(from_topic(node, broker, "load/+"))
         await until(lambda: node.links == {"mqtt samples": False})

@@ -55,7 +55,9 @@ def test_a_router_is_for_those_that_can_use_one(folder):
 
 def test_an_entry_is_all_that_a_new_transport_needs(folder, monkeypatch, capsys):
     """Besides its module: mesh files, the command line and nodes read the table."""
-    entry = registry.Entry("copy", "domkl.mesh.transports.tls:TlsTransport", "cryptography", "mesh")
+    entry = registry.TransportEntry(
+        "copy", "domkl.mesh.transports.tls:TlsTransport", "cryptography", "mesh"
+    )
     monkeypatch.setitem(TRANSPORTS, "copy", entry)
     config = solo_config(transport="copy")
     assert config_of(tomllib.loads(as_text(config))) == config
