@@ -4,6 +4,7 @@ import importlib
 import os
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 import numpy as np
@@ -202,12 +203,13 @@ def test_a_users_law_is_stored_and_never_stale(tmp_path):
         return tuple(float(word) for word in out.split())
 
     (tmp_path / "tiny.py").write_text(TINY)
-    (tmp_path / "own.py").write_text(OWN.format("1.0"))
+    mark = f"\n# {uuid.uuid4()}: a source that no earlier run of this test has stored\n"
+    (tmp_path / "own.py").write_text(OWN.format("1.0") + mark)
     (tmp_path / "helper.py").write_text(HELPER.format("1.0", "2"))
     assert predicted(USE) == (2.0, 0)
     assert predicted(USE) == (2.0, 1)
     assert predicted(USE_TINY) == (2.0, 0)
-    (tmp_path / "own.py").write_text(OWN.format("3.0"))
+    (tmp_path / "own.py").write_text(OWN.format("3.0") + mark)
     assert predicted(USE_TINY) == (6.0, 0)
     (tmp_path / "helper.py").write_text(HELPER.format("1.0", "5"))
     assert predicted(USE_TINY) == (15.0, 0)
