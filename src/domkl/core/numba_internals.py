@@ -214,8 +214,9 @@ def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
                     _add_layout(layout, value)
 
 
-#: tuples with so many members are looked at once, while they are among the last ones and small
-LARGE, N_KNOWN, MOST_BYTES = 16, 8, 1_000_000
+#: tuples with so many members are looked at once, while they are among the last ones, and their
+#: first array is small: others are not to be kept from being freed
+LARGE, N_KNOWN, MOST_BYTES = 16, 32, 20_000
 _known: dict[int, tuple[Any, object]] = {}  # by identity: the tuple, which keeps it, and its layout
 _layouts: dict[tuple[Any, ...], object] = {}  # one object for each layout, which is quickly hashed
 
@@ -231,9 +232,9 @@ def _layout_of_large(value: tuple[Any, ...]) -> object:
     layout: list[Any] = []
     _add_layout(layout, value)
     found = _layouts.setdefault(tuple(layout), object())
-    if sum(getattr(each, "nbytes", 0) for each in value) <= MOST_BYTES:
+    if getattr(value[0], "nbytes", 0) <= MOST_BYTES:
         if len(_known) >= N_KNOWN:
-            _known.clear()
+            _known.pop(next(iter(_known)), None)  # another thread may have been faster
         _known[id(value)] = value, found
     return found
 

@@ -224,6 +224,7 @@ class Guard:
         self._n = 0  # samples seen
         self._errors: Floats = np.zeros(learner.features.n_kernels)  # squared, by kernel
         self._error = 0.0  # squared, of the twin
+        self._twin_known = -1, 0.0  # number of samples, and the twin's error on the window then
         self._window = Window(learner.features.n_kernels * learner.features.n_features)
 
     def see(self, z: Array, y: float, y_hat: float, twin: Prediction) -> None:
@@ -243,7 +244,7 @@ class Guard:
         own, twin = self._window.errors(self._limit)
         if not self._by_gaps:
             own = self._function_error(self._learner)
-            twin = max(twin, self._function_error(self._twin))
+            twin = max(twin, self._twin_error())
         return self._astray.add(own / max(twin, least, TINY) / ASTRAY)
 
     def judge(self, edge: Edge, pair: Pair, step: int) -> str:
@@ -321,11 +322,17 @@ class Guard:
         if there is None or not there.theta.any():
             return []
         _, least = self._window.errors(self._limit)
-        ours = [self._function_error(each) for each in (self._twin, self._learner)]
-        least = max(least, LEAST_ERROR * self._error, TINY, *ours)
+        ours = max(self._twin_error(), self._function_error(self._learner))
+        least = max(least, LEAST_ERROR * self._error, TINY, ours)
         ratio = self._window.error(there, self._limit) / least
         text = f"its function errs {ratio:.2g} times as much on our samples"
         return [((1 + max(ratio - 1, 0.0) * share) / honest, text)]
+
+    def _twin_error(self) -> float:
+        """Return the same of the twin, which changes with each sample only."""
+        if self._twin_known[0] != self._n:
+            self._twin_known = self._n, self._function_error(self._twin)
+        return self._twin_known[1]
 
     def _function_error(self, learner: LocalLearner) -> float:
         """Return the error of a learner's estimates on the last samples, by the twin's weights."""
