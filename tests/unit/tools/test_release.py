@@ -108,6 +108,8 @@ def test_files_that_are_not_in_step_are_refused():
 
 def test_the_files_of_this_tree_could_be_released():
     texts = {name: (ROOT / name).read_text() for name in TEXTS}
+    news = f"{release.UNRELEASED}\n- Something to tell.\n"  # after a release there is nothing
+    texts[release.CHANGELOG] = texts[release.CHANGELOG].replace(release.UNRELEASED, news, 1)
     assert (
         "## [99.0.0] - 2026-11-17"
         in release.released(texts, "99.0.0", date(2026, 11, 17))[release.CHANGELOG]
