@@ -38,8 +38,7 @@ def measured() -> dict[str, float]:
         rng = np.random.default_rng(0)
         X, y = rng.random((n_rounds, n_learners, d)), rng.random((n_rounds, n_learners))
         algorithm = getattr(domkl, kind)()
-        connect = 0.25 if n_learners <= 60 else 5 / n_learners
-        graphs = [domkl.Graph.random(n_learners, connect, seed=b) for b in range(n_trials)]
+        graphs = [domkl.Graph.circle(n_learners, 4)] * n_trials
         maps = [domkl.RandomFeatures.draw(algorithm.bank(), d, 50, seed=b) for b in range(n_trials)]
         options = {"cv": cv, "dtype": dtype, "threads": 1, "interpreted": False}
         domkl.simulate(algorithm, X[:3], y[:3], graphs[:1], maps[:1], **options)

@@ -10,13 +10,13 @@ what C would take. A 0 in ``diagonal`` marks a feature that is padding; its colu
 import numpy as np
 from numpy.typing import ArrayLike
 
-from domkl.core.jit import sweep
+from domkl.core.jit import scalar
 from domkl.core.lanes import dot
 from domkl.core.vectors import bierman_column
 from domkl.typing import Array, Floats, Number
 
 
-@sweep
+@scalar
 def shrink(
     factor: Array,
     diagonal: Array,
@@ -53,7 +53,7 @@ def shrink(
     return before
 
 
-@sweep
+@scalar
 def variance(factor: Array, diagonal: Array, z: Array) -> Number:
     """zᵀCz of one row."""
     total = z.dtype.type(0)
