@@ -103,9 +103,7 @@ def test_search_works_from_a_folder_and_no_page_is_wider_than_a_phone(site, page
         watched = browser.Watched(made, viewport=browser.PHONE)
         page = watched.page
         page.goto((site / "search.html").as_uri() + "?q=horizon")
-        page.wait_for_selector("#search-results li a")
-        found = page.eval_on_selector_all("#search-results li a", "all => all.map(a => a.href)")
-        assert any("howto/forecast.html" in each for each in found)
+        page.wait_for_selector("#search-results li a[href*='howto/forecast.html']")  # one by one
         for path in pages:
             page.goto(path.as_uri())
             width = page.evaluate("document.documentElement.scrollWidth")
