@@ -5,7 +5,7 @@ import pytest
 from half_speech import HALF, HalfSpeech
 
 import domkl
-from domkl.algorithms import base
+from domkl.algorithms import admm, base
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.learner.local import LocalLearner
 from domkl.mesh.protocol.model import Model, Range
@@ -196,3 +196,19 @@ def test_a_step_without_a_sample_writes_every_field(name, monkeypatch):
     _, message = algorithm.idle_step(state, net)
     for field, values in message._asdict().items():
         assert np.isfinite(values).all(), field
+
+
+def test_admm_takes_its_own_words_in_the_center():
+    """Of (11) the terms of the neighbors have θ̂ in place of θ, at both ends of each edge."""
+    rng = np.random.default_rng(0)
+    theta, said, dual, near = rng.normal(size=(4, 3, 2, 5))
+    degree, eta_l, rho = np.array([1.0, 2.0, 3.0]), 0.2, 2.0
+    n = degree[:, None, None]
+    gap, center, stiffness = near - n * said, np.empty_like(theta), eta_l + rho * n
+    risen = dual - rho / 2 * gap
+    # b₀ = η_l θ + ρ Σ (θ̂ + θ̂_ℓ)/2 − λ⁺, over c = η_l + ρ|N|
+    expected = (eta_l * theta + rho / 2 * (n * said + near) - risen) / stiffness
+    given = dual.copy()
+    admm.said_dual_step(given, center, theta, said, gap, degree, eta_l, rho)
+    np.testing.assert_allclose(given, risen, rtol=1e-12)
+    np.testing.assert_allclose(center, expected, rtol=1e-12)

@@ -26,7 +26,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -157,10 +157,10 @@ class Algorithm(Parameters, ABC):
         neighbors decode it; None where that is the message itself.
         """
 
-    @cached_property
+    @property
     def takes_said(self) -> bool:
         """Whether `merge` takes the learner's own message as it was said."""
-        return "said" in inspect.signature(self.merge).parameters
+        return _takes_said(type(self))
 
     def idle_step(self, state: Any, net: Net) -> tuple[Any, Any] | None:
         """Step without a sample, and say what neighbors should hear: so a learner follows them.
@@ -296,6 +296,11 @@ class CompiledAlgorithm(Algorithm):
         out = np.empty(len(prediction.y_hat))
         self._call("deviation", state, self.compiled, inputs, prediction, out)
         return out
+
+
+@cache
+def _takes_said(kind: type[Algorithm]) -> bool:
+    return "said" in inspect.signature(kind.merge).parameters
 
 
 def merged(algorithm: Algorithm, state: Any, heard: Any, net: Net, said: Any) -> Any:
