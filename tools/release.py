@@ -1,9 +1,10 @@
 """Prepare the commit of a version: python tools/release.py VERSION [--dry-run]
 
-Writes the version to src/domkl/__init__.py and CITATION.cff, turns the section "Unreleased" of the
-changelog into that of the version, writes the list of parts and the lock file (tools/parts.py,
-tools/lock.py), and commits. Nothing is pushed, and no tag is set: a maintainer does that, once the
-commit has been looked at. With --dry-run it says what it would do, and changes nothing.
+Writes the version to src/domkl/__init__.py, CITATION.cff and the wheel's name in
+docs/howto/ten-devices.md, turns the section "Unreleased" of the changelog into that of the version,
+writes the list of parts and the lock file (tools/parts.py, tools/lock.py), and commits. Nothing is
+pushed, and no tag is set: a maintainer does that, once the commit has been looked at. With
+--dry-run it says what it would do, and changes nothing.
 """
 
 import argparse
@@ -16,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 MODULE, CITATION, CHANGELOG = "src/domkl/__init__.py", "CITATION.cff", "CHANGELOG.md"
+DEVICES = "docs/howto/ten-devices.md"
+FILES = (MODULE, CITATION, CHANGELOG, DEVICES)
 PARTS, LOCK = "parts.cdx.json", "requirements.lock"
 UNRELEASED = "## [Unreleased]\n"
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -34,7 +37,7 @@ def current(texts: dict[str, str]) -> str:
 
 
 def released(texts: dict[str, str], version: str, day: date) -> dict[str, str]:
-    """The three files as they are to be after the release."""
+    """The files of the tree as they are to be after the release."""
     before = current(texts)
     if not VERSION.fullmatch(version):
         raise ReleaseError(f"version must have the form 1.2.3, got {version!r}")
@@ -42,6 +45,9 @@ def released(texts: dict[str, str], version: str, day: date) -> dict[str, str]:
         raise ReleaseError(f"version must be above {before}, got {version}")
     if f"version: {before}\n" not in texts[CITATION]:
         raise ReleaseError(f"{CITATION} must have version {before}, as {MODULE}; mend it first")
+    wheel = "domkl-{}-py3-none-any.whl"
+    if wheel.format(before) not in texts[DEVICES]:
+        raise ReleaseError(f"{DEVICES} must name {wheel.format(before)}; mend it first")
     _, mark, rest = texts[CHANGELOG].partition(UNRELEASED)
     if not mark or not re.search(r"^- ", rest.split("\n## ")[0], re.M):
         raise ReleaseError(f"{CHANGELOG} must have entries under Unreleased, and has none")
@@ -52,6 +58,7 @@ def released(texts: dict[str, str], version: str, day: date) -> dict[str, str]:
         MODULE: texts[MODULE].replace(f'__version__ = "{before}"', f'__version__ = "{version}"'),
         CITATION: citation,
         CHANGELOG: texts[CHANGELOG].replace(UNRELEASED, heading, 1),
+        DEVICES: texts[DEVICES].replace(wheel.format(before), wheel.format(version)),
     }
 
 
@@ -93,7 +100,7 @@ def main(
     )
     args = parser.parse_args(words)
     try:
-        texts = {name: (root / name).read_text() for name in (MODULE, CITATION, CHANGELOG)}
+        texts = {name: (root / name).read_text() for name in FILES}
         made = released(texts, args.version, args.date)
         check_tree(root, args.version)
     except ReleaseError as error:

@@ -1,4 +1,4 @@
-"""A release puts five files in step, or changes nothing; it sets no tag."""
+"""A release puts six files in step, or changes nothing; it sets no tag."""
 
 import importlib.util
 import subprocess
@@ -16,6 +16,7 @@ TEXTS = {
     release.MODULE: '"""Words."""\n\n__version__ = "0.2.0"\n',
     release.CITATION: "title: x\nversion: 0.2.0\ndate-released: 2026-11-16\nlicense: y\n",
     release.CHANGELOG: "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A thing.\n\n## [0.2.0]\n",
+    release.DEVICES: "pip install './domkl-0.2.0-py3-none-any.whl[mesh]'\n",
 }
 WORDS = ["0.3.0", "--date", "2026-11-17"]
 
@@ -54,6 +55,7 @@ def test_all_files_are_in_step_and_there_is_no_tag(tree, capsys):
     assert "version: 0.3.0\ndate-released: 2026-11-17\n" in made[release.CITATION]
     begin = "# Changelog\n\n## [Unreleased]\n\n## [0.3.0] - 2026-11-17\n\n### Added\n\n- A thing.\n"
     assert made[release.CHANGELOG].startswith(begin)
+    assert "./domkl-0.3.0-py3-none-any.whl[mesh]" in made[release.DEVICES]
     assert (tree / release.PARTS).read_text() == "0.3.0"
     assert git(tree, "tag") == ""
     assert "git tag -a v0.3.0" in capsys.readouterr().out
@@ -101,6 +103,9 @@ def test_files_that_are_not_in_step_are_refused():
     behind = {**TEXTS, release.CITATION: "version: 0.1.0\n"}
     with pytest.raises(release.ReleaseError, match=r"must have version 0\.2\.0"):
         release.released(behind, "0.3.0", day)
+    behind = {**TEXTS, release.DEVICES: "./domkl-0.1.0-py3-none-any.whl"}
+    with pytest.raises(release.ReleaseError, match=r"must name domkl-0\.2\.0-py3-none-any\.whl"):
+        release.released(behind, "0.3.0", day)
     empty = {**TEXTS, release.CHANGELOG: "## [Unreleased]\n\n## [0.2.0]\n\n- A thing.\n"}
     with pytest.raises(release.ReleaseError, match="must have entries under Unreleased"):
         release.released(empty, "0.3.0", day)
@@ -110,7 +115,6 @@ def test_the_files_of_this_tree_could_be_released():
     texts = {name: (ROOT / name).read_text() for name in TEXTS}
     news = f"{release.UNRELEASED}\n- Something to tell.\n"  # after a release there is nothing
     texts[release.CHANGELOG] = texts[release.CHANGELOG].replace(release.UNRELEASED, news, 1)
-    assert (
-        "## [99.0.0] - 2026-11-17"
-        in release.released(texts, "99.0.0", date(2026, 11, 17))[release.CHANGELOG]
-    )
+    made = release.released(texts, "99.0.0", date(2026, 11, 17))
+    assert "## [99.0.0] - 2026-11-17" in made[release.CHANGELOG]
+    assert "domkl-99.0.0-py3-none-any.whl" in made[release.DEVICES]
