@@ -16,7 +16,7 @@ import itertools
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -51,14 +51,11 @@ class Problems:
         """Whether the next problem is told, and not only counted."""
         return len(self.told) < N_TOLD
 
-    def add(self, file: str, line: int | None, column: str | None, text: str) -> None:
-        """Note a problem; ``line`` and ``column`` say where it is, if it has a place."""
+    def add(self, where: str, text: str) -> None:
+        """Note a problem of a file, or of a place in it."""
         self.n += 1
         if self.is_open:
-            where = file if line is None else f"{file} line {line}"
-            self.told.append(
-                f"{where}, column {column!r}: {text}" if column else f"{where}: {text}"
-            )
+            self.told.append(f"{where}: {text}")
 
     def check(self) -> None:
         """Raise an error that tells all problems, if there are any."""
@@ -69,22 +66,60 @@ class Problems:
         raise DataError(f"{head}{'; '.join(self.told)}{more}")
 
 
-class Sheet(NamedTuple):
-    """A CSV file as columns of cells."""
+@dataclass
+class Sheet:
+    """A CSV file as columns of cells; what is wrong with it goes to ``problems``."""
 
     file: str  # its name, for messages
-    names: tuple[str, ...]  # of the columns, each different
-    cells: tuple[Sequence[str], ...]  # of each column
+    problems: Problems
     separator: str
-    n_rows: int
-    n_empty: int  # lines without any cell, which are left out
-    renamed: dict[str, str]  # a column that had the name of another, and its new name
     line_of: Callable[[int], int]  # the line of a row, counted from 0
     encoding: str = "utf-8-sig"
+    names: list[str] = field(default_factory=list)  # of the columns, each different
+    cells: list[list[str]] = field(default_factory=list)  # of each column
+    n_rows: int = 0
+    n_empty: int = 0  # lines without any cell, which are left out
+    renamed: dict[str, str] = field(default_factory=dict)  # columns with the name of another
 
-    def column(self, name: str) -> Sequence[str]:
+    def column(self, name: str) -> list[str]:
         """The cells of a column."""
         return self.cells[self.names.index(name)]
+
+    def complain(self, row: int, column: str | None, text: str) -> None:
+        """Note that a row, or its cell in a column, is wrong."""
+        line = self.line_of(row) if self.problems.is_open else 0
+        place = f", column {column!r}" if column else ""
+        self.problems.add(f"{self.file} line {line}{place}", text)
+
+    def has(self, names: Iterable[str]) -> bool:
+        """Whether the file has these columns; if not, all that it lacks are one problem."""
+        lost = [name for name in dict.fromkeys(names) if name not in self.names]
+        if lost:
+            shown = ", ".join(self.names[:12]) + (", …" if len(self.names) > 12 else "")
+            text = f"has no column {', '.join(map(repr, lost))}; it has {shown}"
+            self.problems.add(f"{self.file} line 1", text)
+        return not lost
+
+    def is_decimal_comma(self) -> bool:
+        """Whether the file writes 3,5 for three and a half: never where commas separate cells."""
+        if self.separator == ",":
+            return False
+        return any(_COMMA.fullmatch(cell.strip()) for column in self.cells for cell in set(column))
+
+    def add_bad_cells(self, name: str, numbers: "Numbers") -> None:
+        """Note every row whose cell in a column is no number."""
+        if numbers.bad:
+            for row, cell in enumerate(self.column(name)):
+                if cell in numbers.bad:
+                    self.complain(row, name, f"{numbers.bad[cell]}, got {cell.strip()!r}")
+
+    def add_missing_cells(self, name: str, gone: NDArray[np.bool_]) -> None:
+        """Note every missing cell of a column."""
+        column = self.column(name)
+        for row in np.flatnonzero(gone).tolist():
+            if column[row].strip().lower() in NUMBER_GAPS:
+                text = "is empty; --missing drop (missing='drop') leaves such rows out"
+                self.complain(row, name, text)
 
 
 def read_sheet(path: Path, problems: Problems) -> Sheet | None:
@@ -92,9 +127,9 @@ def read_sheet(path: Path, problems: Problems) -> Sheet | None:
     try:
         return sheet_of(path.read_bytes(), str(path), problems)
     except FileNotFoundError:
-        problems.add(str(path), None, None, "no such file")
+        problems.add(str(path), "no such file")
     except OSError as error:
-        problems.add(str(path), None, None, f"cannot be read: {error.strerror or error}")
+        problems.add(str(path), f"cannot be read: {error.strerror or error}")
     return None
 
 
@@ -105,61 +140,52 @@ def sheet_of(raw: bytes, file: str, problems: Problems) -> Sheet | None:
         return None
     text, encoding = found
     separator = _separator(text)
-    sheet = sheet_of_text(
-        text, separator, file, problems, lambda row: _line_of(text, separator, row)
-    )
-    return None if sheet is None else sheet._replace(encoding=encoding)
+    sheet = Sheet(file, problems, separator, lambda row: _line_of(text, separator, row), encoding)
+    return sheet if add_cells(sheet, text) else None
 
 
-def sheet_of_text(
-    text: str, separator: str, file: str, problems: Problems, line_of: Callable[[int], int]
-) -> Sheet | None:
-    """Split a text with a header into cells; None, with what is wrong told, if it is no table."""
-    body = _Body(file, problems, line_of)
-    if not _add_plain(body, text, separator) and not _add_any(body, text, separator):
-        return None
-    if not body.n_rows:
-        problems.add(file, None, None, "must have a header and at least one row below it, got none")
-        return None
-    names, renamed = _names([name.strip() for name in body.header])
-    kept = [i for i, name in enumerate(body.header) if name.strip() or any(body.columns[i])]
-    return Sheet(
-        file,
-        tuple(names[i] for i in kept),
-        tuple(body.columns[i] for i in kept),
-        separator,
-        len(body.columns[0]),
-        body.n_empty,
-        renamed,
-        body.line_of,
-    )
+def add_cells(sheet: Sheet, text: str) -> bool:
+    """Split a text with a header into cells; False, with what is wrong told, if it is no table."""
+    header = _add_plain(sheet, text) or _add_any(sheet, text)
+    if header is None:
+        return False
+    if not sheet.n_rows:
+        wrong = "must have a header and at least one row below it, got none"
+        sheet.problems.add(sheet.file, wrong)
+        return False
+    names, sheet.renamed = _names([name.strip() for name in header])
+    kept = [i for i, name in enumerate(header) if name.strip() or any(sheet.cells[i])]
+    sheet.names, sheet.n_rows = [names[i] for i in kept], len(sheet.cells[0])
+    sheet.cells = [sheet.cells[i] for i in kept]
+    return True
 
 
-def _add_plain(body: "_Body", text: str, separator: str) -> bool:
+def _add_plain(sheet: Sheet, text: str) -> list[str] | None:
     """Split a text whose rows are lines of as many cells as the header, quoted as a whole or not.
 
-    Most files are such, and splitting takes a third of the time of `csv`. Returns whether it was
-    one; then everything is in ``body``, as `_add_any` would have put it there.
+    Most files are such, and splitting takes a third of the time of `csv`. Returns the header, with
+    the cells in ``sheet`` as `_add_any` would have put them there; None for any other text.
     """
+    separator = sheet.separator
     first, _, rest = text.removesuffix("\n").partition("\n")
     header = next(csv.reader([first], delimiter=separator), [])
     if not any(header) or not rest or first.count('"') % 2:
-        return False
+        return None
     lines = rest.split("\n")
     n_between = len(header) - 1
     if {line.count(separator) for line in lines} != {n_between}:
-        return False
+        return None
     if separator * n_between in lines or max(map(len, lines)) > csv.field_size_limit():
-        return False
+        return None
     cells = rest.replace("\n", separator).split(separator)
     columns = [cells[place :: len(header)] for place in range(len(header))]
     n_quotes = rest.count('"')
     if n_quotes:
         n_left = n_quotes - sum(_unquote(column) for column in columns if column[0][:1] == '"')
         if n_left or "" in columns[0]:  # quotes elsewhere; perhaps a row of empty cells
-            return False
-    body.header, body.columns, body.n_rows = header, columns, len(lines)
-    return True
+            return None
+    sheet.cells, sheet.n_rows = columns, len(lines)
+    return header
 
 
 def _unquote(column: list[str]) -> int:
@@ -173,58 +199,41 @@ def _unquote(column: list[str]) -> int:
     return before - sum(map(len, column))
 
 
-def _add_any(body: "_Body", text: str, separator: str) -> bool:
-    """Read a text row by row; False, with what is wrong told, if it is no CSV."""
-    reader = csv.reader(io.StringIO(text), delimiter=separator, strict=True)
-    try:
-        while rows := list(itertools.islice(reader, _AT_ONCE)):
-            body.add(rows)
-    except csv.Error as error:
-        body.problems.add(body.file, reader.line_num, None, f"is no CSV: {error}")
-        return False
-    return True
-
-
-class _Body:
-    """The cells of a file, column by column, as its rows come.
+def _add_any(sheet: Sheet, text: str) -> list[str] | None:
+    """Read a text row by row; return the header, or None, with what is wrong told, if it is no CSV.
 
     Few rows are in memory at a time: millions of small lists would keep Python's garbage collector
     busy for longer than reading takes.
     """
-
-    def __init__(self, file: str, problems: Problems, line_of: Callable[[int], int]) -> None:
-        self.file, self.problems, self.line_of = file, problems, line_of
-        self.header: list[str] = []
-        self.columns: list[list[str]] = []
-        self.n_rows = 0  # sound or not
-        self.n_empty = 0
-
-    def add(self, rows: list[list[str]]) -> None:
-        """Take rows; the first one of the file is the header."""
-        full = [row for row in rows if row and (row[0] or any(row))]
-        self.n_empty += len(rows) - len(full)
-        if not self.header and full:
-            self.header, *full = full
-            self.columns = [[] for _ in self.header]
-        if {*map(len, full)} - {len(self.header)}:
-            sound = [row for n, row in enumerate(full) if self._is_sound(row, self.n_rows + n)]
-        else:
+    reader = csv.reader(io.StringIO(text), delimiter=sheet.separator, strict=True)
+    header: list[str] = []
+    try:
+        while rows := list(itertools.islice(reader, _AT_ONCE)):
+            full = [row for row in rows if row and (row[0] or any(row))]
+            sheet.n_empty += len(rows) - len(full)
+            if not header and full:
+                header, *full = full
+                sheet.cells = [[] for _ in header]
             sound = full
-        for column, cells in zip(self.columns, zip(*sound, strict=True), strict=False):
-            column.extend(cells)
-        self.n_rows += len(full)
+            if {*map(len, full)} - {len(header)}:
+                numbered = enumerate(full, sheet.n_rows)
+                sound = [row for n, row in numbered if _is_sound(sheet, row, n, len(header))]
+            for column, cells in zip(sheet.cells, zip(*sound, strict=True), strict=False):
+                column.extend(cells)
+            sheet.n_rows += len(full)
+    except csv.Error as error:
+        sheet.problems.add(f"{sheet.file} line {reader.line_num}", f"is no CSV: {error}")
+        return None
+    return header
 
-    def _is_sound(self, row: list[str], number: int) -> bool:
-        """Whether a row has as many cells as the header; empty ones at its end are cut off."""
-        width = len(self.header)
-        if len(row) > width and not any(row[width:]):
-            del row[width:]
-        if len(row) == width:
-            return True
-        wrong = f"must have {width} cells as the header, got {len(row)}"
-        line = self.line_of(number) if self.problems.is_open else 0
-        self.problems.add(self.file, line, None, wrong)
-        return False
+
+def _is_sound(sheet: Sheet, row: list[str], number: int, width: int) -> bool:
+    """Whether a row has as many cells as the header; empty ones at its end are cut off."""
+    if len(row) > width and not any(row[width:]):
+        del row[width:]
+    if len(row) != width:
+        sheet.complain(number, None, f"must have {width} cells as the header, got {len(row)}")
+    return len(row) == width
 
 
 def _line_of(text: str, separator: str, row: int) -> int:
@@ -240,9 +249,7 @@ def text_of(raw: bytes, file: str, problems: Problems) -> tuple[str, str] | None
         try:
             raw = gzip.decompress(raw)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            problems.add(
-                file, None, None, f"must be a whole gzip file, got a damaged one ({error})"
-            )
+            problems.add(file, f"must be a whole gzip file, got a damaged one ({error})")
             return None
     encodings = ["utf-16"] if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig", "cp1252"]
     for encoding in encodings:
@@ -253,7 +260,7 @@ def text_of(raw: bytes, file: str, problems: Problems) -> tuple[str, str] | None
         if "\0" in text:
             break
         return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
-    problems.add(file, None, None, "must be text in UTF-8, got bytes that are no text")
+    problems.add(file, "must be text in UTF-8, got bytes that are no text")
     return None
 
 
@@ -293,13 +300,6 @@ class Numbers(NamedTuple):
     bad: dict[str, str]  # each cell that is no number, and why
     n_bad: int  # rows with such a cell
     n_missing: int
-
-
-def is_decimal_comma(sheet: Sheet) -> bool:
-    """Whether the file writes 3,5 for three and a half: never where commas separate cells."""
-    if sheet.separator == ",":
-        return False
-    return any(_COMMA.fullmatch(cell.strip()) for column in sheet.cells for cell in set(column))
 
 
 def numbers_of(
@@ -382,38 +382,3 @@ def _is_same(value: float, gap: str) -> bool:
         return float(gap) == value
     except ValueError:
         return False
-
-
-def add_bad_cells(
-    problems: Problems, sheet: Sheet, name: str, column: Sequence[str], numbers: Numbers
-) -> None:
-    """Add a problem for every row whose cell is no number."""
-    if not numbers.bad:
-        return
-    for row, cell in enumerate(column):
-        if cell not in numbers.bad:
-            continue
-        line = sheet.line_of(row) if problems.is_open else 0
-        problems.add(sheet.file, line, name, f"{numbers.bad[cell]}, got {cell.strip()!r}")
-
-
-def add_missing_cells(
-    problems: Problems, sheet: Sheet, name: str, column: Sequence[str], gone: NDArray[np.bool_]
-) -> None:
-    """Add a problem for every missing cell."""
-    for row in np.flatnonzero(gone).tolist():
-        if column[row].strip().lower() in NUMBER_GAPS:
-            line = sheet.line_of(row) if problems.is_open else 0
-            text = "is empty; --missing drop (missing='drop') leaves such rows out"
-            problems.add(sheet.file, line, name, text)
-
-
-def has_columns(sheet: Sheet, names: Sequence[str], problems: Problems) -> bool:
-    """Whether a file has these columns; if not, all that it lacks are one problem."""
-    lost = [name for name in dict.fromkeys(names) if name not in sheet.names]
-    if lost:
-        shown = ", ".join(sheet.names[:12]) + (", …" if len(sheet.names) > 12 else "")
-        problems.add(
-            sheet.file, 1, None, f"has no column {', '.join(map(repr, lost))}; it has {shown}"
-        )
-    return not lost

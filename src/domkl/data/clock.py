@@ -7,12 +7,12 @@ counted by its rows: then a tick is a row, and there is no calendar.
 import math
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domkl.data.cells import GAPS, Problems, Sheet
+from domkl.data.cells import GAPS, Sheet
 from domkl.errors import DataError, ParameterError
 from domkl.text import parse_time
 from domkl.typing import Floats, Ints
@@ -63,6 +63,10 @@ class Clock(NamedTuple):
         """The time of a tick, in milliseconds since 1970."""
         return self.start + tick * self.step
 
+    def text(self, tick: int) -> str:
+        """The time of a tick in ISO 8601, UTC."""
+        return (datetime(1970, 1, 1) + timedelta(milliseconds=self.time(tick))).isoformat()
+
     @property
     def words(self) -> str:
         """The step for people."""
@@ -100,33 +104,24 @@ def duration_words(milliseconds: int) -> str:
     return f"{milliseconds} ms"
 
 
-def times_of(
-    sheet: Sheet, columns: Sequence[str], problems: Problems, form: str | None = None
-) -> Ints:
-    """The time of every row, `NO_TIME` where there is none; what is wrong goes to ``problems``.
+def times_of(sheet: Sheet, columns: Sequence[str], form: str | None = None) -> Ints:
+    """The time of every row, `NO_TIME` where there is none; what is wrong is told by the sheet.
 
     ``columns`` are one column of times (ISO dates, other dates whose order of day and month can be
     told, seconds or milliseconds since 1970), a column of dates and one of times of day, or the
     columns year, month, day and so on. ``form`` is a format of `datetime.strptime`.
     """
+    if len(columns) > 1 and all(name.strip().lower() in PARTS for name in columns):
+        return _from_parts(sheet, columns)
     cells = [sheet.column(name) for name in columns]
-    is_parts = all(name.strip().lower() in PARTS for name in columns)
-    if is_parts and len(columns) > 1:
-        return _from_parts(sheet, columns, problems)
     texts = cells[0] if len(cells) == 1 else [_joined(parts) for parts in zip(*cells, strict=True)]
-    distinct = dict.fromkeys(texts)
-    read = _reader(list(distinct), form)
-    known: dict[str, int] = {}
-    for text in distinct:
-        known[text] = read(text)
+    distinct = list(dict.fromkeys(texts))
+    day_first = _is_day_first(distinct)
+    known = {text: _time(text.strip(), form, day_first) for text in distinct}
     times = np.array([*map(known.__getitem__, texts)], dtype=np.int64)
-    if _BAD in known.values():
-        hint = "" if form else _hint(list(distinct))
-        for row in np.flatnonzero(times == _BAD).tolist():
-            line = sheet.line_of(row)
-            problems.add(
-                sheet.file, line, ",".join(columns), f"must be a time, got {texts[row]!r}{hint}"
-            )
+    for row in np.flatnonzero(times == _BAD).tolist():
+        hint = "" if form else _hint(distinct)
+        sheet.complain(row, ",".join(columns), f"must be a time, got {texts[row]!r}{hint}")
     return times
 
 
@@ -145,22 +140,14 @@ def _hint(texts: list[str]) -> str:
     return "; ISO dates are read as they are, others need --time-format"
 
 
-def _reader(texts: list[str], form: str | None):  # type: ignore[no-untyped-def]
-    """A function from text to milliseconds, for texts of one column."""
-    day_first = _is_day_first(texts)
-
-    def read(text: str) -> int:
-        bare = text.strip()
-        if bare.lower() in GAPS:
-            return NO_TIME
-        try:
-            if form is not None:
-                return parse_time(bare, form)
-            return _plain(bare, day_first)
-        except (ValueError, OverflowError):
-            return _BAD
-
-    return read
+def _time(text: str, form: str | None, day_first: bool | None) -> int:
+    """A cell as milliseconds since 1970; `NO_TIME` for a missing one, `_BAD` for no time."""
+    if text.lower() in GAPS:
+        return NO_TIME
+    try:
+        return _plain(text, day_first) if form is None else parse_time(text, form)
+    except (ValueError, OverflowError):
+        return _BAD
 
 
 def _plain(text: str, day_first: bool | None) -> int:
@@ -202,50 +189,44 @@ def _is_day_first(texts: list[str]) -> bool | None:
     return None
 
 
-def _from_parts(sheet: Sheet, columns: Sequence[str], problems: Problems) -> Ints:
+#: least and largest value of the parts of a time
+_LIMITS = {
+    "year": (1, 9999), "month": (1, 12), "day": (1, 31),
+    "hour": (0, 24), "minute": (0, 59), "second": (0, 60),
+}  # fmt: skip
+
+
+def _from_parts(sheet: Sheet, columns: Sequence[str]) -> Ints:
     """Times from columns of year, month, day, hour, minute and second; hour 24 is the next day."""
     given = {name.strip().lower(): name for name in columns}
     if "year" not in given or len(given) < len(columns):
         raise ParameterError(f"time must have a year, and each part once, got {','.join(columns)}")
-    parts, missing = {}, np.zeros(sheet.n_rows, dtype=bool)
-    for part, name in given.items():
-        values, gone = _whole_numbers(sheet, part, name, problems)
-        parts[part], missing = values, missing | gone
+    parts = {part: _whole_numbers(sheet, part, name) for part, name in given.items()}
+    missing = np.any([values == NO_TIME for values in parts.values()], axis=0)
+    parts = {part: np.where(values == NO_TIME, 0, values) for part, values in parts.items()}
     year, month, day = parts["year"], parts.get("month", 1), parts.get("day", 1)
     months = np.asarray((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + (day - 1)
     wrong = ~missing & (days.astype("datetime64[M]") != months)
     for row in np.flatnonzero(wrong).tolist():
-        problems.add(sheet.file, sheet.line_of(row), given.get("day"), "must be a day of its month")
+        sheet.complain(row, given.get("day"), "must be a day of its month")
     times = days.astype(np.int64) * DAY
     for part, unit in (("hour", HOUR), ("minute", MINUTE), ("second", SECOND)):
         times = times + parts.get(part, 0) * unit
     return np.where(missing, NO_TIME, np.where(wrong, _BAD, times))
 
 
-_GONE = -2  # stands for a missing part of a time
-_LIMITS = {"year": (1, 9999), "month": (1, 12), "day": (1, 31), "hour": (0, 24), "minute": (0, 59)}
-
-
-def _whole_numbers(
-    sheet: Sheet, part: str, name: str, problems: Problems
-) -> tuple[Ints, NDArray[np.bool_]]:
-    """A column of a time, and where it is missing."""
-    low, high = _LIMITS.get(part, (0, 60))
-    column = sheet.column(name)
-    known: dict[str, int | None] = {}
+def _whole_numbers(sheet: Sheet, part: str, name: str) -> Ints:
+    """A column of a time; `NO_TIME` where it is missing."""
+    low, high = _LIMITS[part]
+    column, known = sheet.column(name), {}
     for cell in dict.fromkeys(column):
         bare = cell.strip()
-        number = None if bare.lower() in GAPS else _whole(bare)
-        known[cell] = number
-        if number is not None and not low <= number <= high:
-            row = column.index(cell)
+        known[cell] = NO_TIME if bare.lower() in GAPS else _whole(bare)
+        if known[cell] != NO_TIME and not low <= known[cell] <= high:
             text = f"must be a whole number in [{low}, {high}], got {bare!r}"
-            problems.add(sheet.file, sheet.line_of(row), name, text)
-    codes = {cell: _GONE if number is None else number for cell, number in known.items()}
-    values = np.fromiter(map(codes.__getitem__, column), np.int64, len(column))
-    gone = values == _GONE
-    return np.where(gone, 0, values), gone
+            sheet.complain(column.index(cell), name, text)
+    return np.fromiter(map(known.__getitem__, column), np.int64, len(column))
 
 
 def _whole(text: str) -> int:

@@ -18,28 +18,15 @@ The rules of this file:
 import glob
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from domkl import checks
-from domkl.data.cells import (
-    GAPS,
-    Numbers,
-    Problems,
-    Sheet,
-    add_bad_cells,
-    add_missing_cells,
-    has_columns,
-    is_decimal_comma,
-    numbers_of,
-    read_sheet,
-    sheet_of,
-)
+from domkl.data.cells import GAPS, Numbers, Problems, Sheet, numbers_of, read_sheet, sheet_of
 from domkl.data.clock import NO_TIME, Clock, clock_of, times_of
 from domkl.data.types import Station
 from domkl.errors import DataError, ParameterError
@@ -107,11 +94,7 @@ class NodeTable(NamedTuple):
         clock = self.clock._replace(start=self.clock.time(first), step=self.clock.step * step)
         values = self.values[chosen]
         spans = np.clip(-((first - self.spans) // step), 0, len(values) - 1)
-        facts = self.facts | {
-            "ticks": len(values),
-            "first_time": time_words(clock, 0),
-            "last_time": time_words(clock, len(values) - 1),
-        }
+        facts = self.facts | _span_facts(clock, len(values))
         cut = self._replace(values=values, clock=clock, spans=spans, facts=facts)
         return cut._replace(note=_note(cut))
 
@@ -150,29 +133,22 @@ def read_nodes(
     >>> table.column("load").tolist()
     [[1.5, nan], [nan, 2.5], [nan, 3.0]]
     """
-    form = form or Form()
-    problems = Problems()
-    if form.nodes is not None and NODE in str(path):
+    if form is not None and form.nodes is not None and NODE in str(path):
         raise ParameterError(f"nodes is for one file, got {NODE} in {path}")
-    sheets = ((node, read_sheet(file, problems)) for node, file in node_files(path))
-    return _assembled(sheets, target, inputs, tuple(drop), form, problems, keep_all)
+    reader = _Reader(target, inputs, form, drop, keep_all)
+    for node, file in node_files(path):
+        reader.add(node, read_sheet(file, reader.problems))
+    return reader.table()
 
 
 def nodes_of(
-    contents: Mapping[str, bytes],
-    target: str | None = None,
-    *,
-    inputs: Sequence[str] | None = None,
-    drop: Sequence[str] = (),
-    form: Form | None = None,
+    contents: Mapping[str, bytes], target: str | None, inputs: Sequence[str], form: Form
 ) -> NodeTable:
     """As `read_nodes`, of the bytes of files by node; one file of several nodes has key ''."""
-    problems = Problems()
-    sheets = (
-        (node or None, sheet_of(raw, node or "the file", problems))
-        for node, raw in contents.items()
-    )
-    return _assembled(sheets, target, inputs, tuple(drop), form or Form(), problems)
+    reader = _Reader(target, inputs, form)
+    for node, raw in contents.items():
+        reader.add(node or None, sheet_of(raw, node or "the file", reader.problems))
+    return reader.table()
 
 
 def node_files(path: str | Path) -> list[tuple[str | None, Path]]:
@@ -222,94 +198,250 @@ class _File:
     columns: dict[str, Numbers | _Text] = field(default_factory=dict)
 
 
-def _assembled(
-    sheets: Iterable[tuple[str | None, Sheet | None]],
-    target: str | None,
-    inputs: Sequence[str] | None,
-    drop: tuple[str, ...],
-    form: Form,
-    problems: Problems,
-    keep_all: bool = False,
-) -> NodeTable:
-    """Read file by file, so that the cells of one are in memory at a time."""
-    checks.whole("levels", form.levels, 1)
-    dropped: Counter[str] = Counter()
-    lines: dict[str, list[int]] = {}
-    wanted = list(dict.fromkeys([*([] if target is None else [target]), *(inputs or ())]))
-    needed = (*form.time, *([form.nodes] if form.nodes else []), *drop, *wanted)
-    files: list[_File] = []
-    for node, sheet in sheets:
-        if sheet is None or not has_columns(sheet, needed, problems):
-            continue
-        file = _file(sheet, node, form, problems, dropped, lines)
-        apart = {*form.time, form.nodes, *drop, *wanted}
-        rest = [name for name in sheet.names if name not in apart] if inputs is None else []
-        _read_columns(file, [*wanted, *rest], form, problems)
-        file.sheet = sheet._replace(cells=(), line_of=lambda row: row)
-        files.append(file)
-    if not files:
-        problems.check()
-        raise DataError("there must be a file with rows, got none")
-    names = list(dict.fromkeys(name for file in files for name in file.columns))
-    kinds = _kinds(files, names, target, form, problems)
-    problems.check()
-    is_open = inputs is None and not keep_all
-    return _table(files, names, kinds, target, is_open, form, dropped, lines)
+class _Stream(NamedTuple):
+    """The rows of one node, in the order of time."""
+
+    file: _File
+    rows: Ints
+    ticks: Ints
 
 
-def _file(
-    sheet: Sheet,
-    node: str | None,
-    form: Form,
-    problems: Problems,
-    dropped: Counter[str],
-    lines: dict[str, list[int]],
-) -> _File:
-    """Read times and nodes; rows without them are left out."""
-    times = times_of(sheet, form.time, problems, form.time_format) if form.time else None
-    kept = np.ones(sheet.n_rows, dtype=bool)
-    gone = {} if times is None else {"without a time": times == NO_TIME}
-    owner = None
-    if form.nodes is not None:
-        owner = [cell.strip() for cell in sheet.column(form.nodes)]
-        gone["without a node"] = np.array([cell.lower() in GAPS for cell in owner])
-    for reason, which in gone.items():
-        which = which & kept
-        if which.any():
-            dropped[reason] += int(which.sum())
-            rows = np.flatnonzero(which)[: N_LINES - len(lines.get(reason, ()))]
-            lines.setdefault(reason, []).extend(sheet.line_of(int(row)) for row in rows)
-        kept &= ~which
-    return _File(sheet, times, dict(_owners(owner, node or "1", kept)))
+class _Reader:
+    """Reads file by file, so that the cells of one are in memory at a time; then makes the table.
 
+    ``inputs`` is None for all columns that are not in ``drop``.
+    """
 
-def _owners(
-    owner: list[str] | None, node: str, kept: NDArray[np.bool_]
-) -> Iterator[tuple[str, Ints]]:
-    """The rows of each node."""
-    rows = np.flatnonzero(kept)
-    if owner is None:
-        yield node, rows
-        return
-    names, place = np.unique(np.array(owner)[rows], return_inverse=True)
-    for number, name in enumerate(names.tolist()):
-        yield name, rows[place == number]
+    def __init__(
+        self,
+        target: str | None,
+        inputs: Sequence[str] | None,
+        form: Form | None,
+        drop: Sequence[str] = (),
+        keep_all: bool = False,
+    ) -> None:
+        self.target, self.form, self.problems = target, form or Form(), Problems()
+        checks.whole("levels", self.form.levels, 1)
+        self.is_open = inputs is None
+        self.leaves_out = inputs is None and not keep_all
+        named = dict.fromkeys((target, *(inputs or ())))
+        self.wanted = [name for name in named if name is not None]
+        self.apart = [name for name in (*self.form.time, self.form.nodes, *drop) if name]
+        self.files: list[_File] = []
+        self.dropped: Counter[str] = Counter()  # rows left out, by reason
+        self.lines: dict[str, list[int]] = {}  # the first of their lines
 
+    def add(self, node: str | None, sheet: Sheet | None) -> None:
+        """Read the cells of a file; what is wrong with it becomes a problem."""
+        if sheet is None or not sheet.has((*self.apart, *self.wanted)):
+            return
+        file = self._dated(sheet, node or "1")
+        known = {*self.apart, *self.wanted}
+        rest = [name for name in sheet.names if name not in known] if self.is_open else []
+        comma = sheet.is_decimal_comma()
+        for name in (*self.wanted, *rest):
+            file.columns[name] = self._column(sheet, name, comma)
+        sheet.cells, sheet.line_of = [], lambda row: row
+        self.files.append(file)
 
-def _read_columns(file: _File, names: list[str], form: Form, problems: Problems) -> None:
-    """Read cells as numbers, or as text where most of them are none."""
-    sheet, comma = file.sheet, is_decimal_comma(file.sheet)
-    for name in names:
-        column = sheet.column(name)
-        read = numbers_of(column, comma, frozenset(form.na))
+    def _dated(self, sheet: Sheet, node: str) -> _File:
+        """Read times and nodes; rows without them are left out."""
+        form, gone = self.form, {}
+        times = times_of(sheet, form.time, form.time_format) if form.time else None
+        if times is not None:
+            gone["without a time"] = times == NO_TIME
+        owner = np.full(sheet.n_rows, node)
+        if form.nodes is not None:
+            owner = np.array([cell.strip() for cell in sheet.column(form.nodes)])
+            gone["without a node"] = np.array([cell.lower() in GAPS for cell in owner.tolist()])
+        kept = np.ones(sheet.n_rows, dtype=bool)
+        for reason, which in gone.items():
+            rows = np.flatnonzero(which & kept)
+            if rows.size:
+                self.dropped[reason] += len(rows)
+                lines = self.lines.setdefault(reason, [])
+                lines += [sheet.line_of(row) for row in rows[: N_LINES - len(lines)].tolist()]
+            kept &= ~which
+        rows = np.flatnonzero(kept)
+        names, place = np.unique(owner[rows], return_inverse=True)
+        owners = {name: rows[place == number] for number, name in enumerate(names.tolist())}
+        return _File(sheet, times, owners)
+
+    def _column(self, sheet: Sheet, name: str, comma: bool) -> Numbers | _Text:
+        """Read cells as numbers, or as text where most of them are none."""
+        made: Numbers | _Text
+        made = read = numbers_of(sheet.column(name), comma, frozenset(self.form.na))
+        gone = np.isnan(read.values)
         if read.n_bad > sheet.n_rows - read.n_bad - read.n_missing:
-            text = _text(column)
-            file.columns[name], gone = text, text.places < 0
+            made = _text(sheet.column(name))
+            gone = made.places < 0
         else:
-            add_bad_cells(problems, sheet, name, column, read)
-            file.columns[name], gone = read, np.isnan(read.values)
-        if not form.may_miss:
-            add_missing_cells(problems, sheet, name, column, gone)
+            sheet.add_bad_cells(name, read)
+        if not self.form.may_miss:
+            sheet.add_missing_cells(name, gone)
+        return made
+
+    def table(self) -> NodeTable:
+        """Put all nodes onto one clock."""
+        if not self.files:
+            self.problems.check()
+            raise DataError("there must be a file with rows, got none")
+        names = list(dict.fromkeys(name for file in self.files for name in file.columns))
+        levels = {name: found for name in names if (found := self._levels(name))}
+        self.problems.check()
+        streams = self._streams()
+        clock, counts = self._clock(streams)
+        spans = np.array([(each.ticks.min(), each.ticks.max()) for each in streams.values()])
+        n_ticks, n_filled = 1 + int(spans.max()), 0
+        stored = np.full((len(names), len(streams), n_ticks), np.nan)
+        for k, (file, rows, ticks) in enumerate(streams.values()):
+            n_filled += len(np.unique(ticks))
+            for place, name in enumerate(names):
+                cells = self._numbers(file, name, levels)[rows]
+                known = ~np.isnan(cells)
+                stored[place, k, ticks[known]] = cells[known]
+        places: tuple[Station, ...] = ()
+        left_out: dict[str, str] = {}
+        if self.leaves_out:
+            by_name = dict(zip(names, stored, strict=True))
+            places, left_out = self._left_out(by_name, list(streams), levels)
+        columns, kept = self._expanded(names, stored, levels, left_out)
+        values = kept.transpose(2, 1, 0)  # (T, K, C), each node's column in one piece
+        n_missing = n_filled - np.count_nonzero(~np.isnan(values), axis=(0, 1))
+        facts = self._facts() | {
+            "nodes": list(streams),
+            "step": clock.words,
+            **_span_facts(clock, n_ticks),
+            **counts,
+            "gaps": int((spans[:, 1] - spans[:, 0] + 1).sum()) - n_filled,
+            "columns": columns,
+            "levels": {name: each for name, each in levels.items() if name not in left_out},
+            "columns_left_out": left_out,
+            "cells_missing": {
+                name: n for name, n in zip(columns, n_missing.tolist(), strict=True) if n > 0
+            },
+        }
+        table = NodeTable(tuple(streams), tuple(columns), values, clock, spans, facts, "", places)
+        return table._replace(note=_note(table))
+
+    def _levels(self, name: str) -> list[str]:
+        """The levels of a column of text, of all files; none if it holds numbers."""
+        columns = [(f.sheet, f.columns[name]) for f in self.files if name in f.columns]
+        texts = [(sheet, each) for sheet, each in columns if isinstance(each, _Text)]
+        if not texts:
+            return []
+        numbers = [s for s, c in columns if isinstance(c, Numbers) and c.n_missing < s.n_rows]
+        levels = natural(set().union(*(each.levels for _, each in texts)))
+        is_target = name == self.target
+        wrong = ""
+        if numbers:
+            wrong = f"must be numbers as in {numbers[0].file}, got text"
+        elif is_target and len(levels) != 2:
+            wrong = f"must be numbers, or two words, got {', '.join(levels[:3])}, …"
+        elif not is_target and len(levels) > self.form.levels:
+            wrong = (
+                f"is text of {len(levels)} levels, more than {self.form.levels}; give --levels"
+                f" {len(levels)}, leave it out by --drop, or choose columns by --inputs"
+            )
+        if wrong:
+            self.problems.add(f"{texts[0][0].file}, column {name!r}", wrong)
+        return [] if wrong else levels
+
+    def _streams(self) -> dict[str, _Stream]:
+        """The rows of each node, with their times where the ticks will be."""
+        found: dict[str, _Stream] = {}
+        for file in self.files:
+            for node, rows in file.owners.items():
+                if file.times is None:
+                    found[node] = _Stream(file, rows, np.arange(len(rows)))
+                    continue
+                rows = rows[np.argsort(file.times[rows], kind="stable")]
+                found[node] = _Stream(file, rows, file.times[rows])
+        if not found:
+            where = self.files[0].sheet.file
+            raise DataError(f"{where} must have rows with a time and a node, got none")
+        return {node: found[node] for node in natural(found)}
+
+    def _clock(self, streams: dict[str, _Stream]) -> tuple[Clock, dict[str, int]]:
+        """The clock; times in ``streams`` become ticks."""
+        counts = {"duplicates": 0, "out_of_order": 0, "moved": 0}
+        if not self.form.time:
+            return Clock(0, 1, is_dated=False), counts
+        clock = clock_of([np.unique(each.ticks) for each in streams.values()], self.form.step)
+        for node, (_, rows, times) in streams.items():
+            ticks = clock.ticks(times)
+            counts["duplicates"] += len(ticks) - len(np.unique(ticks))
+            counts["out_of_order"] += int(np.count_nonzero(np.diff(np.argsort(rows)) < 0))
+            counts["moved"] += int(np.count_nonzero(times != clock.start + ticks * clock.step))
+            streams[node] = streams[node]._replace(ticks=ticks)
+        return clock, counts
+
+    def _numbers(self, file: _File, name: str, levels: dict[str, list[str]]) -> Floats:
+        """The numbers of a column, (rows,); of text those of its levels, ±1 for the target's."""
+        column = file.columns.get(name)
+        if column is None:
+            return np.full(file.sheet.n_rows, np.nan)
+        if isinstance(column, Numbers):
+            return column.values
+        numbers = np.array([*(levels[name].index(each) for each in column.levels), np.nan])
+        return (2 * numbers - 1 if name == self.target else numbers)[column.places]
+
+    def _left_out(
+        self, values: dict[str, Floats], nodes: list[str], levels: dict[str, list[str]]
+    ) -> tuple[tuple[Station, ...], dict[str, str]]:
+        """Where nodes stand, if columns (K, T) say so, and columns of no use as inputs, and why."""
+        stations, is_place = _places({n: v for n, v in values.items() if n not in levels}, nodes)
+        n_rows = max(1, int((~np.isnan(list(values.values()))).any(axis=0).sum()))
+        found: dict[str, str] = {}
+        for name, known in values.items():
+            share = 1 - np.count_nonzero(~np.isnan(known)) / n_rows
+            if name == self.target:
+                continue
+            if name in is_place:
+                found[name] = "is the place of the node"
+            elif share > MOSTLY:
+                found[name] = f"is missing in {share:.0%} of the rows"
+            elif _is_constant(known):
+                found[name] = "never changes at a node"
+            elif name not in levels and _is_counter(known):
+                found[name] = "counts the rows"
+        return stations, found
+
+    def _expanded(
+        self,
+        names: list[str],
+        stored: Floats,
+        levels: dict[str, list[str]],
+        left_out: Mapping[str, str],
+    ) -> tuple[list[str], Floats]:
+        """The columns that are kept, (C, K, T): of text, one of 0 and 1 for each level."""
+        columns, made = [], []
+        for name, values in zip(names, stored, strict=True):
+            if name in left_out:
+                continue
+            if name not in levels or name == self.target:
+                columns.append(name)
+                made.append(values)
+                continue
+            for number, level in enumerate(levels[name]):
+                columns.append(f"{name}={level}")
+                made.append(np.where(np.isnan(values), np.nan, values == number))
+        return columns, np.stack(made) if made else stored[:0]
+
+    def _facts(self) -> dict[str, Any]:
+        """What was found in the files."""
+        sheets = [file.sheet for file in self.files]
+        return {
+            "files": len(sheets),
+            "rows_in_file": sum(sheet.n_rows for sheet in sheets),
+            "empty_lines": sum(sheet.n_empty for sheet in sheets),
+            "rows_dropped": dict(self.dropped),
+            "first_lines_dropped": self.lines,
+            "separator": sheets[0].separator,
+            "encoding": sheets[0].encoding,
+            "renamed": {old: new for sheet in sheets for old, new in sheet.renamed.items()},
+            "time": list(self.form.time),
+        }
 
 
 def _text(column: Sequence[str]) -> _Text:
@@ -320,258 +452,42 @@ def _text(column: Sequence[str]) -> _Text:
     return _Text(levels, np.fromiter(map(places.__getitem__, column), np.int64, len(column)))
 
 
-def _kinds(
-    files: list[_File], names: list[str], target: str | None, form: Form, problems: Problems
-) -> dict[str, list[str]]:
-    """The levels of each column of text."""
-    found: dict[str, list[str]] = {}
-    for name in names:
-        columns = [(file, file.columns[name]) for file in files if name in file.columns]
-        texts = [(file, each) for file, each in columns if isinstance(each, _Text)]
-        if not texts:
-            continue
-        numbers = [f for f, c in columns if isinstance(c, Numbers) and c.n_missing < f.sheet.n_rows]
-        where = texts[0][0].sheet.file
-        if numbers:
-            text = f"must be numbers as in {numbers[0].sheet.file}, got text"
-            problems.add(where, None, name, text)
-            continue
-        levels = natural(set().union(*(each.levels for _, each in texts)))
-        most = 2 if name == target else form.levels
-        if len(levels) <= most and (name != target or len(levels) == 2):
-            found[name] = levels
-        elif name == target:
-            shown = ", ".join(levels[:3])
-            problems.add(where, None, name, f"must be numbers, or two words, got {shown}, …")
-        else:
-            problems.add(
-                where, None, name,
-                f"is text of {len(levels)} levels, more than {form.levels}; give --levels"
-                f" {len(levels)}, leave it out by --drop, or choose columns by --inputs",
-            )  # fmt: skip
-    return found
-
-
-def _table(
-    files: list[_File],
-    names: list[str],
-    kinds: dict[str, list[str]],
-    target: str | None,
-    is_open: bool,
-    form: Form,
-    dropped: Counter[str],
-    lines: dict[str, list[int]],
-) -> NodeTable:
-    """Put all nodes onto one clock."""
-    streams = _streams(files, form)
-    clock, counts = _clock(streams, form)
-    columns = [made for name in names for made in _made_columns(name, kinds, target)]
-    start = {node: int(ticks.min()) for node, (_, _, ticks) in streams.items()}
-    n_ticks = 1 + max(int(ticks.max()) for _, _, ticks in streams.values())
-    stored = np.full((len(columns), len(streams), n_ticks), np.nan)
-    values = stored.transpose(2, 1, 0)  # (T, K, C), each node's column in one piece
-    spans, n_filled = np.zeros((len(streams), 2), dtype=np.int64), 0
-    for k, (node, (file, rows, ticks)) in enumerate(streams.items()):
-        place = 0
-        for name in names:
-            for cells in _numbers(file, name, kinds, target):
-                known = ~np.isnan(cells[rows])
-                stored[place, k, ticks[known]] = cells[rows[known]]
-                place += 1
-        spans[k] = start[node], ticks.max()
-        n_filled += len(np.unique(ticks))
-    places, is_place = _places(columns, values, list(streams)) if is_open else ((), ())
-    left_out = _left_out(columns, values, target, is_place, kinds) if is_open else {}
-    kept = [i for i, name in enumerate(columns) if name not in left_out]
-    columns, values = [columns[i] for i in kept], stored[kept].transpose(2, 1, 0)
-    facts = _facts(files, streams, clock, n_ticks, dropped, lines, form)
-    facts |= counts | {
-        "gaps": int((spans[:, 1] - spans[:, 0] + 1).sum()) - n_filled,
-        "columns": columns,
-        "levels": {name: levels for name, levels in kinds.items() if _base_in(name, columns)},
-        "columns_left_out": _by_base(left_out, kinds),
-        "cells_missing": _missing(columns, values, n_filled),
-    }
-    table = NodeTable(
-        tuple(streams), tuple(columns), values, clock, spans, facts, "", tuple(places)
-    )
-    return table._replace(note=_note(table))
-
-
-def _streams(files: list[_File], form: Form) -> dict[str, tuple[_File, Ints, Ints]]:
-    """The rows of each node, in the order of time, and their times."""
-    found: dict[str, tuple[_File, Ints, Ints]] = {}
-    for file in files:
-        for node, rows in file.owners.items():
-            if not rows.size:
-                continue
-            if file.times is None:
-                found[node] = (file, rows, np.arange(len(rows)))
-                continue
-            order = np.argsort(file.times[rows], kind="stable")
-            found[node] = (file, rows[order], file.times[rows[order]])
-    if not found:
-        raise DataError(f"{files[0].sheet.file} must have rows with a time and a node, got none")
-    return {node: found[node] for node in natural(found)}
-
-
-def _clock(
-    streams: dict[str, tuple[_File, Ints, Ints]], form: Form
-) -> tuple[Clock, dict[str, int]]:
-    """The clock; times in ``streams`` become ticks."""
-    counts = {"duplicates": 0, "out_of_order": 0, "moved": 0}
-    if not form.time:
-        return Clock(0, 1, is_dated=False), counts
-    distinct = [np.unique(times) for _, _, times in streams.values()]
-    clock = clock_of(distinct, form.step)
-    for node, (file, rows, times) in streams.items():
-        ticks = clock.ticks(times)
-        counts["duplicates"] += len(ticks) - len(np.unique(ticks))
-        counts["out_of_order"] += int(np.count_nonzero(np.diff(np.argsort(rows)) < 0))
-        counts["moved"] += int(np.count_nonzero(times != clock.start + ticks * clock.step))
-        streams[node] = (file, rows, ticks)
-    return clock, counts
-
-
-def _made_columns(name: str, kinds: dict[str, list[str]], target: str | None) -> list[str]:
-    if name not in kinds or name == target:
-        return [name]
-    return [f"{name}={level}" for level in kinds[name]]
-
-
-def _numbers(
-    file: _File, name: str, kinds: dict[str, list[str]], target: str | None
-) -> list[Floats]:
-    """The numbers of a column, or of each of its levels."""
-    column = file.columns.get(name)
-    width = len(kinds.get(name, ())) if name in kinds and name != target else 1
-    if column is None:
-        return [np.full(file.sheet.n_rows, np.nan)] * width
-    if isinstance(column, Numbers):
-        return [column.values] * width
-    number = np.array([*(kinds[name].index(level) for level in column.levels), -1])
-    place = number[column.places]
-    if name == target:
-        return [np.where(place < 0, np.nan, 2.0 * place - 1)]
-    return [np.where(place < 0, np.nan, place == level) for level in range(width)]
-
-
 def _places(
-    columns: list[str], values: Floats, nodes: list[str]
+    values: dict[str, Floats], nodes: list[str]
 ) -> tuple[tuple[Station, ...], tuple[str, ...]]:
     """Where nodes stand, if the table has their coordinates, and the names of these columns."""
     pair = []
     for words in (_NORTH, _EAST):
-        named = [name for name in columns if name.strip().lower() in words]
-        if not named or len(nodes) < 2:
+        named = [name for name in values if name.strip().lower() in words]
+        if not named or len(nodes) < 2 or not _is_constant(values[named[0]], may_miss=False):
             return (), ()
         pair.append(named[0])
-    degrees = [values[:, :, columns.index(name)] for name in pair]
-    ends = [(_least(each), -_least(-each)) for each in degrees]
-    if any(not np.array_equal(low, high) for low, high in ends):
-        return (), ()
-    (north, _), (east, _) = ends
-    stations = [Station(*each) for each in zip(nodes, north.tolist(), east.tolist(), strict=True)]
-    return tuple(stations), tuple(pair)
+    north, east = (np.fmin.reduce(values[name], axis=1).tolist() for name in pair)
+    return tuple(map(Station, nodes, north, east)), tuple(pair)
 
 
-def _least(values: Floats) -> Floats:
-    """The least known value of each node, NaN if it has none."""
-    least: Floats = np.fmin.reduce(values, axis=0)
-    return least
-
-
-def _left_out(
-    columns: list[str],
-    values: Floats,
-    target: str | None,
-    is_place: Sequence[str],
-    kinds: dict[str, list[str]],
-) -> dict[str, str]:
-    """Columns that are no use as inputs, and why."""
-    found: dict[str, str] = {}
-    n_rows = int((~np.isnan(values)).any(axis=2).sum())
-    for place, name in enumerate(columns):
-        if name == target:
-            continue
-        known = values[:, :, place]
-        share = 1 - np.count_nonzero(~np.isnan(known)) / max(n_rows, 1)
-        if name in is_place:
-            found[name] = "is the place of the node"
-        elif share > MOSTLY:
-            found[name] = f"is missing in {share:.0%} of the rows"
-        elif np.array_equal(_least(known), -_least(-known), equal_nan=True):
-            found[name] = "never changes at a node"
-        elif _is_counter(known):
-            found[name] = "counts the rows"
-    for name, levels in kinds.items():  # text goes as a whole
-        made = [f"{name}={level}" for level in levels]
-        if name != target and all(each in found for each in made):
-            found |= dict.fromkeys(made, found[made[0]])
-        else:
-            found = {each: why for each, why in found.items() if each not in made}
-    return found
+def _is_constant(values: Floats, may_miss: bool = True) -> bool:
+    """Whether the known values (K, T) of each node are equal; ``may_miss`` if it may have none."""
+    low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
+    return np.array_equal(low, high, equal_nan=may_miss)
 
 
 def _is_counter(values: Floats) -> bool:
-    """Whether each node's values go up by one from row to row."""
+    """Whether the values (K, T) of each node go up by one from row to row."""
     return all(
         len(known) > 2 and bool(np.all(np.diff(known) == 1))
-        for known in (column[~np.isnan(column)] for column in values.T)
+        for known in (row[~np.isnan(row)] for row in values)
         if len(known)
     )
 
 
-def _base_in(name: str, columns: list[str]) -> bool:
-    return name in columns or any(each.startswith(f"{name}=") for each in columns)
-
-
-def _by_base(left_out: dict[str, str], kinds: dict[str, list[str]]) -> dict[str, str]:
-    """Columns left out, text by the name that it has in the file."""
-    made = {f"{name}={level}": name for name, levels in kinds.items() for level in levels}
-    return {made.get(name, name): why for name, why in left_out.items()}
-
-
-def _missing(columns: list[str], values: Floats, n_filled: int) -> dict[str, int]:
-    """Missing cells of the rows that there are, by column."""
-    known = np.count_nonzero(~np.isnan(values), axis=(0, 1))
-    counts = zip(columns, (n_filled - known).tolist(), strict=True)
-    return {name: n for name, n in counts if n > 0}
-
-
-def _facts(
-    files: list[_File],
-    streams: Mapping[str, Any],
-    clock: Clock,
-    n_ticks: int,
-    dropped: Counter[str],
-    lines: dict[str, list[int]],
-    form: Form,
-) -> dict[str, Any]:
-    sheets = [file.sheet for file in files]
-    return {
-        "files": len(sheets),
-        "rows_in_file": sum(sheet.n_rows for sheet in sheets),
-        "empty_lines": sum(sheet.n_empty for sheet in sheets),
-        "rows_dropped": dict(dropped),
-        "first_lines_dropped": lines,
-        "nodes": list(streams),
-        "separator": sheets[0].separator,
-        "encoding": sheets[0].encoding,
-        "renamed": {old: new for sheet in sheets for old, new in sheet.renamed.items()},
-        "time": list(form.time),
-        "step": clock.words,
-        "first_time": time_words(clock, 0),
-        "last_time": time_words(clock, n_ticks - 1),
-        "ticks": n_ticks,
-    }
-
-
-def time_words(clock: Clock, tick: int) -> str | None:
-    """The time of a tick as an ISO date; None where rows are counted."""
-    if not clock.is_dated:
-        return None
-    return str(np.datetime64(clock.time(tick), "ms").astype("datetime64[s]")).replace("T", " ")
+def _span_facts(clock: Clock, n_ticks: int) -> dict[str, Any]:
+    """The first and the last time, for people, and how many ticks there are."""
+    first, last = (
+        clock.text(tick)[:19].replace("T", " ") if clock.is_dated else None
+        for tick in (0, n_ticks - 1)
+    )
+    return {"first_time": first, "last_time": last, "ticks": n_ticks}
 
 
 def _note(table: NodeTable) -> str:

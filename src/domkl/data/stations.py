@@ -89,7 +89,7 @@ def read_node_table(
     else:
         found = [read(data, data_dir)]
         contents = {"": found[0].content}
-    table = nodes_of(contents, target, inputs=columns, form=form)
+    table = nodes_of(contents, target, columns, form)
     if recipe.share is not None and wanted.target == data.target:
         table = _with_share(table, data.target, *recipe.share)
     if recipe.start is not None:

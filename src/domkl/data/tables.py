@@ -15,19 +15,7 @@ import numpy as np
 
 from domkl import checks
 from domkl.data.catalog import DataSet, Edition
-from domkl.data.cells import (
-    Numbers,
-    Problems,
-    Sheet,
-    add_bad_cells,
-    add_missing_cells,
-    has_columns,
-    is_decimal_comma,
-    numbers_of,
-    read_sheet,
-    sheet_of_text,
-    text_of,
-)
+from domkl.data.cells import Numbers, Problems, Sheet, add_cells, numbers_of, read_sheet, text_of
 from domkl.data.types import Bounds
 from domkl.errors import DataError
 from domkl.options import MISSING
@@ -79,9 +67,8 @@ def read_ranges(path: str | Path) -> dict[str, Bounds]:
             f"{path} must have the columns column, low, high, got {', '.join(sheet.names)}"
         )
     found: dict[str, Bounds] = {}
-    lows, highs = (
-        numbers_of(sheet.column(key), is_decimal_comma(sheet)) for key in ("low", "high")
-    )
+    comma = sheet.is_decimal_comma()
+    lows, highs = (numbers_of(sheet.column(key), comma) for key in ("low", "high"))
     for row, name in enumerate(cell.strip() for cell in sheet.column("column")):
         low, high = float(lows.values[row]), float(highs.values[row])
         if not low < high:  # NaN included
@@ -102,7 +89,7 @@ def sheet_with(path: str | Path, names: Sequence[str] = ()) -> Sheet:
     problems = Problems()
     sheet = read_sheet(Path(path), problems)
     if sheet is not None:
-        has_columns(sheet, names, problems)
+        sheet.has(names)
     problems.check()
     assert sheet is not None
     return sheet
@@ -111,16 +98,14 @@ def sheet_with(path: str | Path, names: Sequence[str] = ()) -> Sheet:
 def _numbers(sheet: Sheet, names: Sequence[str], missing: str) -> tuple[Floats, int]:
     """These columns as numbers, and how many rows with missing cells were left out."""
     checks.choice("missing", missing, MISSING)
-    problems, comma = Problems(), is_decimal_comma(sheet)
-    columns = []
+    comma, columns = sheet.is_decimal_comma(), []
     for name in names:
-        cells = sheet.column(name)
-        read = numbers_of(cells, comma)
-        add_bad_cells(problems, sheet, name, cells, read)
+        read = numbers_of(sheet.column(name), comma)
+        sheet.add_bad_cells(name, read)
         if missing == "error":
-            add_missing_cells(problems, sheet, name, cells, np.isnan(read.values))
+            sheet.add_missing_cells(name, np.isnan(read.values))
         columns.append(read.values)
-    problems.check()
+    sheet.problems.check()
     values = np.stack(columns, axis=1)
     kept = values[~np.isnan(values).any(axis=1)]
     if not len(kept):
@@ -162,11 +147,10 @@ def read_table(content: bytes, edition: Edition, where: str, first: int | None =
     for begin in range(0, len(numbers), _AT_ONCE):
         of_block = numbers[begin : begin + _AT_ONCE].tolist()
         block = "\n".join([header, *(lines[line - 1] for line in of_block)])
-        sheet = sheet_of_text(block, edition.separator, where, problems, of_block.__getitem__)
-        if sheet is not None:
-            has_columns(sheet, edition.columns, problems)
+        sheet = Sheet(where, problems, edition.separator, of_block.__getitem__)
+        if add_cells(sheet, block):
+            sheet.has(edition.columns)
         problems.check()
-        assert sheet is not None
         for place, name in enumerate(edition.columns):
             cells = sheet.column(name)
             if name in text:
@@ -176,7 +160,7 @@ def read_table(content: bytes, edition: Edition, where: str, first: int | None =
                 read = _times_of_day(cells)
             else:
                 read = numbers_of(cells, edition.decimal == ",")
-            add_bad_cells(problems, sheet, name, cells, read)
+            sheet.add_bad_cells(name, read)
             values[begin : begin + len(of_block), place] = read.values
     problems.check()
     return RawTable(edition.columns, values, numbers, len(full), text)

@@ -10,7 +10,7 @@ from domkl.errors import DataError, ParameterError
 
 def times(text, columns=("t",), form=None):
     problems = Problems()
-    found = times_of(sheet_of(text.encode(), "f.csv", problems), columns, problems, form)
+    found = times_of(sheet_of(text.encode(), "f.csv", problems), columns, form)
     problems.check()
     return found
 

@@ -27,7 +27,7 @@ from domkl.errors import DataError, MeshError
 from domkl.mesh.config.forecasting import Forecasting
 from domkl.mesh.config.settings import MeshConfig
 from domkl.mesh.protocol.model import Model, Range
-from domkl.mesh.store.backlog import Backlog, time_text
+from domkl.mesh.store.backlog import Backlog
 from domkl.mesh.store.wal import BusyError, DiskFullError, Entry
 from domkl.text import parse_time
 from domkl.typing import Floats
@@ -345,13 +345,13 @@ class Format:
             tick = plan.clock.tick(round(milliseconds(each.time)))
             if newest is not None and tick <= newest:
                 raise DataError(
-                    f"future must be after {time_text(plan, newest)}, the newest value,"
-                    f" got {time_text(plan, tick)}"
+                    f"future must be after {plan.clock.text(newest)}, the newest value,"
+                    f" got {plan.clock.text(tick)}"
                 )
             if tick in found:
                 raise DataError(
                     f"future must have each step of {self.forecasting.step} once,"
-                    f" got {time_text(plan, tick)} twice"
+                    f" got {plan.clock.text(tick)} twice"
                 )
             plan.check_ahead(each.x)
             ranges = [r for r in self._inputs if r.name in each.x]
@@ -366,8 +366,8 @@ class Format:
         assert self.plan is not None
         assert self.forecasting is not None
         return (
-            f"time must be after {time_text(self.plan, newest)}, the newest that was accepted,"
-            f" got {time_text(self.plan, tick)}; samples come in the order of time, one for each"
+            f"time must be after {self.plan.clock.text(newest)}, the newest that was accepted,"
+            f" got {self.plan.clock.text(tick)}; samples come in the order of time, one for each"
             f" step of {self.forecasting.step}"
         )
 

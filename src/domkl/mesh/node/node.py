@@ -30,7 +30,7 @@ from domkl.mesh.process_log import CertificateWatch, Throttle, event
 from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
-from domkl.mesh.store.backlog import Backlog, time_text
+from domkl.mesh.store.backlog import Backlog
 from domkl.mesh.store.checkpoint import Saver, next_epoch
 from domkl.mesh.store.folder import NodeFolder
 from domkl.mesh.store.recorder import Gauges, Recorder
@@ -239,7 +239,7 @@ class Node:
                 lost = [name for name, v in zip(plan.names, x, strict=True) if np.isnan(v)]
                 raise TooFewError(f"{lost[0]} is not known: there are not enough values yet")
             found = protocol.model.in_units(*protocol.look(x))
-            made.append(ForecastAnswer(h, time_text(plan, known.tick + h), *found))
+            made.append(ForecastAnswer(h, plan.clock.text(known.tick + h), *found))
         return made
 
     async def reload(self) -> None:

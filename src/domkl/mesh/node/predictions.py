@@ -12,7 +12,7 @@ from typing import Any
 
 from domkl.mesh.protocol.events import Forecasted, Predicted
 from domkl.mesh.protocol.model import Model
-from domkl.mesh.store.backlog import Backlog, time_text
+from domkl.mesh.store.backlog import Backlog
 from domkl.typing import Floats
 
 Content = Mapping[str, Any]
@@ -80,10 +80,10 @@ class Outgoing:
         for h, effect in sorted(found.items()):
             if effect.y_hat is not None and math.isfinite(effect.y_hat):
                 y_hat, deviation = self._models[h].in_units(effect.y_hat, effect.deviation)
-                made.append({"horizon": h, "time": time_text(plan, tick + h),
+                made.append({"horizon": h, "time": plan.clock.text(tick + h),
                              "prediction": y_hat, "deviation": deviation})  # fmt: skip
         if made:
-            facts = {"time": time_text(plan, tick), "forecasts": made}
+            facts = {"time": plan.clock.text(tick), "forecasts": made}
             self._tell(self._backlog.place(number), None, facts)
 
     def _tell(self, number: int, y_hat: float | None, facts: Content) -> None:

@@ -12,7 +12,6 @@ The rules of this file
   in the simulator all at once. A series is a forecast of the next value by a clock that counts.
 """
 
-import datetime
 from collections import deque
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -32,12 +31,6 @@ from domkl.typing import Array, Floats
 
 ROWS = "rows."  # of the arrays in a checkpoint
 WHOLE = ("tick", "age")  # those of whole numbers; the others may hold NaN, and are saved as bits
-
-
-def time_text(plan: RowPlan, tick: int) -> str:
-    """A tick's time in ISO 8601, UTC."""
-    start = datetime.datetime(1970, 1, 1)
-    return (start + datetime.timedelta(milliseconds=plan.clock.time(tick))).isoformat()
 
 
 class KnownInputs(NamedTuple):
@@ -169,7 +162,7 @@ class Rows:
         if self.known is None:
             maker.tick = min(tick, maker.tick)  # the first sample may be of before 1970
         if tick < maker.tick:
-            raise DataError(f"time must ascend, got {time_text(plan, tick)} after later ones")
+            raise DataError(f"time must ascend, got {plan.clock.text(tick)} after later ones")
         recent, n = self._recent.copy(), len(self._recent)
         for skipped in range(max(maker.tick, tick - n), tick):
             recent[skipped % n] = np.nan
