@@ -160,7 +160,7 @@ def _verdicts(data: DataSet, args: argparse.Namespace) -> list[dict[str, Any]]:
         args.interrupts.check()
         row: dict[str, Any] = {"name": data.name, "path": None if path is None else str(path)}
         try:
-            found = read(data) if path is None else read_path(data, path)
+            found = read(data)[0] if path is None else read_path(data, path)
             checked = check_content(found.content, data, found.edition, found.place)
             row |= {"state": "ok", "sha256": found.sha256, "found": ", ".join(checked)}
         except DataError as error:

@@ -20,7 +20,7 @@ import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import files
@@ -72,31 +72,36 @@ def cache_folder() -> Path:
 
 def locate(data: DataSet, data_dir: str | Path | None = None) -> Path | None:
     """Path of the data set's first file, if there is one; of stations, if all are there."""
-    paths = list(candidates(data, data_dir))
-    if data.stations and len(_by_file(paths)) < len(data.editions):
-        return None
+    paths = _paths(data, data_dir)
     return paths[0] if paths else None
 
 
-def _by_file(paths: Iterable[Path]) -> dict[str, Path]:
-    """The first path of each file, by the name that it has unpacked."""
+def _paths(data: DataSet, data_dir: str | Path | None) -> list[Path]:
+    """The file of the data set that is found first, or that of each station; none if one lacks."""
+    if not data.stations:
+        return list(itertools.islice(candidates(data, data_dir), 1))
     found: dict[str, Path] = {}
-    for path in paths:
+    for path in candidates(data, data_dir):
         found.setdefault(path.name.removesuffix(".gz"), path)
-    return found
+    return [found[e.file] for e in data.editions] if len(found) == len(data.editions) else []
 
 
 def candidates(data: DataSet, data_dir: str | Path | None = None) -> Iterator[Path]:
     """Paths of all files of the data set, plain or .gz, in the order of folders and editions."""
     for folder, why in _folders(data_dir):
-        if why != "the cache":
-            _check_folder(folder, why)
+        if why != "the cache" and not folder.is_dir():
+            raise DataError(f"{why} must be an existing folder, got {folder}")
+        if why != "the cache" and not os.access(folder, os.R_OK | os.X_OK):
+            raise DataError(f"{why} must be a folder that can be read, got {folder}")
         own = (folder / data.name, folder / "nodes" / data.name) if data.stations else ()
         for place, edition in itertools.product((folder, *own), data.editions):
             for name in (edition.file, f"{edition.file}.gz"):
                 path = place / name
-                if _exists(path):
-                    yield path
+                try:
+                    if path.exists():
+                        yield path
+                except PermissionError:
+                    raise DataError(f"cannot look for {path}: permission denied") from None
 
 
 def not_found(data: DataSet, data_dir: str | Path | None) -> str:
@@ -112,23 +117,15 @@ def not_found(data: DataSet, data_dir: str | Path | None) -> str:
     )
 
 
-def read(data: DataSet, data_dir: str | Path | None = None) -> Found:
-    """Find the data set's file, read it and check its checksum."""
+def read(data: DataSet, data_dir: str | Path | None = None) -> list[Found]:
+    """Read the data set's file, or that of each station in the catalog's order, and check them."""
     if data.is_shipped:
-        return _read_shipped(data)
-    path = locate(data, data_dir)
-    if path is None:
+        return [_read_shipped(data)]
+    paths = _paths(data, data_dir)
+    if not paths:
         raise DataError(not_found(data, data_dir))
-    return read_path(data, path)
-
-
-def read_stations(data: DataSet, data_dir: str | Path | None = None) -> list[Found]:
-    """Read the file of each station, in the order of the catalog, and check its checksum."""
-    paths = _by_file(candidates(data, data_dir))
-    if len(paths) < len(data.editions):
-        raise DataError(not_found(data, data_dir))
-    found = [read_path(data, paths[edition.file]) for edition in data.editions]
-    for each, edition in zip(found, data.editions, strict=True):
+    found = [read_path(data, path) for path in paths]
+    for each, edition in zip(found, data.editions if data.stations else (), strict=False):
         if each.edition.name != edition.name:
             raise DataError(f"{each.place} must be of {edition.name}, got {each.edition.name}")
     return found
@@ -171,20 +168,6 @@ def _folders(data_dir: str | Path | None = None) -> list[tuple[Path, str]]:
     else:
         first = [(Path(named), "DOMKL_DATA")] if named else []
     return [*first, (cache_folder(), "the cache")]
-
-
-def _check_folder(folder: Path, why: str) -> None:
-    if not folder.is_dir():
-        raise DataError(f"{why} must be an existing folder, got {folder}")
-    if not os.access(folder, os.R_OK | os.X_OK):
-        raise DataError(f"{why} must be a folder that can be read, got {folder}")
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except PermissionError:
-        raise DataError(f"cannot look for {path}: permission denied") from None
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -277,11 +260,9 @@ def _all_cached(data: DataSet) -> Iterator[Fetched]:
         if facts.get("set") == data.name and path.is_file():
             content = _read_bytes(path)
             if digest(content) == facts.get("sha256"):
-                edition, sha256, origin = (
-                    str(facts.get(key)) for key in ("edition", "sha256", "origin")
-                )
-                checked = [str(each) for each in facts.get("checked", ())]
-                yield Fetched(data.name, edition, path, sha256, len(content), origin, checked)
+                keys = ("edition", "sha256", "origin", "checked")
+                told: Any = {key: facts.get(key, "") for key in keys}
+                yield Fetched(data.name, path=path, size=len(content), **told)
 
 
 def _together(data: DataSet, fetched: list[Fetched]) -> Fetched:
@@ -308,54 +289,29 @@ def _add(folder: Path, data: DataSet, raws: list[bytes], names: list[str], origi
         wanted = [replace(data, editions=(each,)) for each in data.editions]
         n_each = len(wanted) // len(raws)
         raws, names = raws * n_each, names * n_each
-    made = [
-        _sound(folder, each, raw, name, origin)
-        for each, raw, name in zip(wanted, raws, names, strict=True)
-    ]
+    made = []
+    for each, raw, name in zip(wanted, raws, names, strict=True):
+        edition, content, inner = find_table(raw, name, each)
+        where = f"{inner} of {name}" if inner != name else name
+        checked, sha256 = check_content(content, each, edition, where), digest(content)
+        known = {None: "recorded; the catalog has none", sha256: "as in the catalog"}
+        checked.append(f"sha256 {known.get(edition.sha256, 'recorded; the catalog has another')}")
+        path = folder / edition.file
+        facts = (data.name, edition.name, path, sha256, len(content), origin, checked)
+        made.append((Fetched(*facts), content))
     for fetched, content in made:
         _write(folder, fetched, content)
     return _together(data, [fetched for fetched, _ in made]) if data.stations else made[0][0]
 
 
-def _sound(
-    folder: Path, data: DataSet, raw: bytes, name: str, origin: str
-) -> tuple[Fetched, bytes]:
-    """Unpack a table and check it."""
-    found = find_table(raw, name, data)
-    where = f"{found.name} of {name}" if found.name != name else name
-    checked = check_content(found.content, data, found.edition, where)
-    sha256 = digest(found.content)
-    checked.append(_compared_with_catalog(found.edition, sha256))
-    path = folder / found.edition.file
-    fetched = Fetched(
-        data.name, found.edition.name, path, sha256, len(found.content), origin, checked
-    )
-    return fetched, found.content
-
-
-def _compared_with_catalog(edition: Edition, sha256: str) -> str:
-    if edition.sha256 is None:
-        return "sha256 recorded; the catalog has none"
-    if edition.sha256 == sha256:
-        return "sha256 as in the catalog"
-    return "sha256 recorded; the catalog has another"
-
-
 def _write(folder: Path, fetched: Fetched, content: bytes) -> None:
     """Write the file and its entry in the manifest."""
-    known = read_manifest(folder)
-    known[fetched.path.name] = {
-        "set": fetched.name,
-        "edition": fetched.edition,
-        "file": fetched.path.name,
-        "sha256": fetched.sha256,
-        "size": fetched.size,
-        "origin": fetched.origin,
-        "checked": fetched.checked,
-    }
-    manifest = json.dumps({"version": 1, "files": known}, indent=1).encode()
-    with storage.replacing(fetched.path) as file:
-        file.write(content)
+    known, file = read_manifest(folder), fetched.path.name
+    facts = fetched._asdict()
+    facts |= {"set": facts.pop("name"), "file": facts.pop("path").name}
+    manifest = json.dumps({"version": 1, "files": known | {file: facts}}, indent=1).encode()
+    with storage.replacing(fetched.path) as draft:
+        draft.write(content)
         storage.write(folder / MANIFEST, manifest)  # before the file appears under its name
 
 

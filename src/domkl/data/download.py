@@ -19,7 +19,7 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
@@ -141,13 +141,6 @@ _BROKEN = (
 )  # fmt: skip
 
 
-class Member(NamedTuple):
-    """A file in an archive."""
-
-    name: str
-    read: Callable[[], bytes]
-
-
 class Unpacked(NamedTuple):
     """A table that was found: its edition, its bytes, and its name in the archive."""
 
@@ -160,8 +153,6 @@ def find_table(raw: bytes, name: str, data: DataSet) -> Unpacked:
     """Find the data set's table in the bytes of a file called ``name``."""
     try:
         found = _find(raw, name, data, _DEPTH)
-    except DataError:
-        raise
     except _BROKEN as error:
         raise DataError(
             f"{name} must be a whole archive, got one that is cut off or damaged ({error});"
@@ -176,20 +167,51 @@ def find_table(raw: bytes, name: str, data: DataSet) -> Unpacked:
 def _find(
     raw: bytes, name: str, data: DataSet, depth: int, is_given: bool = True
 ) -> Unpacked | None:
+    """The table in a file, or in an archive within it; ``is_given`` if the user named the file."""
     if depth == 0:
         raise DataError(f"{name} must not have archives so deep within archives")
-    if raw[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
-        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            return _choose(_zip_members(archive), data, depth)
     if raw[:2] == b"\x1f\x8b":
         inner = _capped(gzip.GzipFile(fileobj=io.BytesIO(raw)), name)
         plain = name.removesuffix(".gz").removesuffix(".tgz")
         return _find(inner, plain, data, depth - 1, is_given)
-    if raw[257:262] == b"ustar":
-        with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
-            return _choose(_tar_members(tar), data, depth)
-    edition = _edition_of(raw, name, data, is_given)
-    return None if edition is None else Unpacked(edition, raw, name)
+    members = _members(raw)
+    if members is None:
+        edition = _edition_of(raw, name, data, is_given)
+        return None if edition is None else Unpacked(edition, raw, name)
+    wanted = [base for e in data.editions for base in (e.file, f"{e.file}.gz")]
+    nested = [base for base in members if base.endswith(_NESTED)]
+    for base in wanted + nested:
+        if base in members:
+            found = _find(_capped(members[base](), base), base, data, depth - 1, is_given=False)
+            if found is not None:
+                return found
+    return None
+
+
+def _members(raw: bytes) -> dict[str, Callable[[], Any]] | None:
+    """What opens each file of a zip or tar archive, by its name; None for any other file."""
+    found: list[tuple[str, int, Callable[[], Any] | None]]
+    if raw[:4] in (b"PK\x03\x04", b"PK\x05\x06"):
+        archive = zipfile.ZipFile(io.BytesIO(raw))
+        found = [
+            (info.filename, info.file_size, None if info.is_dir() else partial(archive.open, info))
+            for info in archive.infolist()
+        ]
+    elif raw[257:262] == b"ustar":
+        tar = tarfile.open(fileobj=io.BytesIO(raw))  # noqa: SIM115  it holds no file
+        found = [
+            (info.name, info.size, partial(tar.extractfile, info) if info.isfile() else None)
+            for info in tar
+        ]
+    else:
+        return None
+    for name, size, opens in found:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or set(name) & set("\\:\0"):
+            raise DataError(f"an archive must have plain relative paths, got {name!r}")
+        if opens is not None:
+            _check_size(name, size)
+    return {PurePosixPath(name).name: opens for name, _, opens in found if opens is not None}
 
 
 def _edition_of(raw: bytes, name: str, data: DataSet, is_given: bool) -> Edition | None:
@@ -204,39 +226,6 @@ def _edition_of(raw: bytes, name: str, data: DataSet, is_given: bool) -> Edition
     return next(iter(same + named + other), None)
 
 
-def _choose(members: Iterable[Member], data: DataSet, depth: int) -> Unpacked | None:
-    """The member that is a file of the data set, or that is in an archive within this one."""
-    by_base = {PurePosixPath(member.name).name: member for member in members}
-    wanted = [base for e in data.editions for base in (e.file, f"{e.file}.gz")]
-    nested = [base for base in by_base if base.endswith(_NESTED)]
-    for base in wanted + nested:
-        if base in by_base:
-            found = _find(by_base[base].read(), base, data, depth - 1, is_given=False)
-            if found is not None:
-                return found
-    return None
-
-
-def _zip_members(archive: zipfile.ZipFile) -> Iterable[Member]:
-    for info in archive.infolist():
-        _check_path(info.filename)
-        if not info.is_dir():
-            _check_size(info.filename, info.file_size)
-            yield Member(info.filename, partial(_read, archive.open, info))
-
-
-def _tar_members(archive: tarfile.TarFile) -> Iterable[Member]:
-    for info in archive:
-        _check_path(info.name)
-        if info.isfile():
-            _check_size(info.name, info.size)
-            yield Member(info.name, partial(_read, archive.extractfile, info))
-
-
-def _read(opened: Callable[[Any], Any], info: Any) -> bytes:
-    return _capped(opened(info), getattr(info, "filename", None) or info.name)
-
-
 def _capped(file: IO[bytes] | gzip.GzipFile, name: str) -> bytes:
     """All bytes of an open file; an error if there are more than `MAX_UNPACKED`."""
     with file as stream:
@@ -248,9 +237,3 @@ def _capped(file: IO[bytes] | gzip.GzipFile, name: str) -> bytes:
 def _check_size(name: str, size: int) -> None:
     if size > MAX_UNPACKED:
         raise DataError(f"{name} must unpack to at most {MAX_UNPACKED} bytes, got {size} or more")
-
-
-def _check_path(name: str) -> None:
-    path = PurePosixPath(name)
-    if path.is_absolute() or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
-        raise DataError(f"an archive must have plain relative paths, got {name!r}")

@@ -95,7 +95,7 @@ def load_set(
         wanted = Forecast(target, lags, horizons=(horizon,), scale=scale)
         return load_nodes(data, wanted, ranges=ranges, data_dir=data_dir)[horizon]
     n_lags = LAGS if n_lags is None else n_lags
-    found = read(data, data_dir)
+    (found,) = read(data, data_dir)
     if data.is_series:
         return _prepared_series(data, found, rule, scale, n_lags, horizon, ranges)
     if horizon != 1:
@@ -144,7 +144,7 @@ def load_series(name: str, rule: str = "paper", data_dir: str | Path | None = No
     checks.choice("name", name, [each.name for each in DATASETS.values() if each.is_series])
     checks.choice("rule", rule, RULES)
     data = find(name)
-    return _series_of(data, read(data, data_dir), rule)
+    return _series_of(data, read(data, data_dir)[0], rule)
 
 
 def _series_of(data: DataSet, found: Found, rule: str) -> Series:

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from domkl import checks
-from domkl.data.cache import digest, read, read_stations
-from domkl.data.catalog import DataSet, NodeSet
+from domkl.data.cache import digest, read
+from domkl.data.catalog import DataSet
 from domkl.data.clock import parse_duration
 from domkl.data.forecast import Forecast, Prepared, prepare, with_clock
 from domkl.data.nodes import Form, NodeTable, nodes_of
+from domkl.data.streams import check_known
 from domkl.data.types import Bounds
 from domkl.errors import ParameterError
 
@@ -38,15 +39,10 @@ def load_nodes(
         raise ParameterError(f"scale must be declared, minmax or none for {data.name}, got {scale}")
     table, sha256 = read_node_table(data, wanted, data_dir)
     given = recipe.inputs if wanted.inputs is None else wanted.inputs
-    wanted = replace(wanted, scale=scale, inputs=given, hold=wanted.hold or _hold(recipe))
+    wanted = replace(wanted, scale=scale, inputs=given, hold=wanted.hold or _duration(recipe.hold))
     declared = {**data.ranges, **(ranges or {})} if scale == "declared" else None
     used = None if declared is None else {n: r for n, r in declared.items() if n in table.columns}
-    for name in ranges or {}:
-        if name not in table.columns:
-            raise ParameterError(
-                f"ranges must be of columns in use, got {name!r}; there are"
-                f" {', '.join(table.columns)}"
-            )
+    check_known(ranges or {}, table.columns)
     made = prepare(data.name, table.rows(rows), wanted, used)
     facts = {
         "data": data.name,
@@ -62,8 +58,8 @@ def load_nodes(
     }
 
 
-def _hold(recipe: NodeSet) -> int | None:
-    return None if recipe.hold is None else parse_duration(recipe.hold)
+def _duration(text: str | None) -> int | None:
+    return None if text is None else parse_duration(text)
 
 
 def read_node_table(
@@ -74,21 +70,13 @@ def read_node_table(
     assert recipe is not None
     given = recipe.inputs if wanted.inputs is None else wanted.inputs
     columns = [n for n in (*given, *wanted.ahead) if n in data.editions[0].columns]
-    form = Form(
-        recipe.time,
-        recipe.column,
-        step=None if recipe.step is None else parse_duration(recipe.step),
-    )
+    form = Form(recipe.time, recipe.column, step=_duration(recipe.step))
     target: str | None = wanted.target
     if recipe.share is not None and target == data.target:
         columns, target = [*recipe.share, *columns], None
     columns = [name for name in columns if name not in form.time]
-    if recipe.column is None:
-        found = read_stations(data, data_dir)
-        contents = {each.edition.name: each.content for each in found}
-    else:
-        found = [read(data, data_dir)]
-        contents = {"": found[0].content}
+    found = read(data, data_dir)
+    contents = {each.edition.name if data.stations else "": each.content for each in found}
     table = nodes_of(contents, target, columns, form)
     if recipe.share is not None and wanted.target == data.target:
         table = _with_share(table, data.target, *recipe.share)

@@ -14,7 +14,7 @@ import pytest
 
 import domkl
 from domkl.cli.main import main
-from domkl.data.cache import cached, digest, fetch, locate, not_found, read_stations
+from domkl.data.cache import cached, digest, fetch, locate, not_found, read
 from domkl.data.catalog import DATASETS, Station
 from domkl.data.forecast import places_of
 from domkl.experiments.sweep.plan import make_plan
@@ -162,9 +162,7 @@ def test_the_catalogs_stations_are_joined_with_the_nearest():
 
 def test_all_files_or_none(folder, made):
     assert locate(made, folder) == folder / "beijing-air" / "North.csv"
-    assert [each.edition.name for each in read_stations(made, folder)] == [
-        each.name for each in STATIONS
-    ]
+    assert [each.edition.name for each in read(made, folder)] == [each.name for each in STATIONS]
     (folder / "beijing-air" / "South.csv").unlink()
     assert locate(made, folder) is None
     with pytest.raises(domkl.DataError, match="not all files of the data set beijing-air"):
