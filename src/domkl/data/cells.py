@@ -315,10 +315,21 @@ def numbers_of(
     plain = None if comma or gaps else _plain_numbers(column)
     if plain is not None:
         return Numbers(plain, {}, 0, 0)
-    known = _Known(comma, gaps)
+    return cells_as_numbers(column, lambda cell: _number(cell, comma, gaps))
+
+
+def cells_as_numbers(column: Sequence[str], read: Callable[[str], float]) -> Numbers:
+    """Read each distinct cell of a column once; what is wrong with one is what ``read`` raises."""
+    known: dict[str, float] = {}
+    bad: dict[str, str] = {}
+    for cell in set(column):
+        try:
+            known[cell] = read(cell)
+        except ValueError as error:
+            known[cell], bad[cell] = np.nan, str(error)
     values = np.fromiter(map(known.__getitem__, column), np.float64, len(column))
-    n_bad = sum(map(known.bad.__contains__, column)) if known.bad else 0
-    return Numbers(values, known.bad, n_bad, int(np.isnan(values).sum()) - n_bad)
+    n_bad = sum(map(bad.__contains__, column)) if bad else 0
+    return Numbers(values, bad, n_bad, int(np.isnan(values).sum()) - n_bad)
 
 
 def _plain_numbers(column: Sequence[str]) -> Floats | None:
@@ -333,52 +344,34 @@ def _plain_numbers(column: Sequence[str]) -> Floats | None:
     return values if np.isfinite(values).all() else None
 
 
-class _Known(dict[str, float]):
-    """The number of each cell, read when it is first met: most cells of a column repeat others."""
-
-    def __init__(self, comma: bool, gaps: frozenset[str]) -> None:
-        super().__init__()
-        self._comma, self._gaps = comma, gaps
-        self.bad: dict[str, str] = {}
-
-    def __missing__(self, cell: str) -> float:
-        self[cell], why = _number(cell, self._comma, self._gaps)
-        if why:
-            self.bad[cell] = why
-        return self[cell]
-
-
-def _number(cell: str, comma: bool, gaps: frozenset[str]) -> tuple[float, str]:
-    """The number in a cell, NaN if it is missing or none, and what is wrong with it."""
+def _number(cell: str, comma: bool, gaps: frozenset[str]) -> float:
+    """The number in a cell, NaN if it is missing; ValueError says what is wrong with it."""
     if not comma and not gaps and cell.isdecimal():
-        return float(cell), ""
+        return float(cell)
     bare = cell.strip()
     if bare in gaps or bare.lower() in NUMBER_GAPS:
-        return np.nan, ""
+        return np.nan
     if comma:
         if _COMMA.fullmatch(bare):
             bare = bare.replace(".", "").replace(",", ".")
         elif re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+", bare):
             bare = bare.replace(".", "")
         elif "." in bare and re.fullmatch(r"[+-]?\d*\.\d+", bare):
-            return np.nan, "must have a decimal comma as other cells of the file"
+            raise ValueError("must have a decimal comma as other cells of the file")
     elif _POINT.fullmatch(bare):
         bare = bare.replace(",", "")
-    try:
-        value = float(bare) if "_" not in bare else None
-    except ValueError:
-        value = None
+    value = _float(bare)
     if value is None:
-        return np.nan, "must be a number"
+        raise ValueError("must be a number")
     if not np.isfinite(value):
-        return np.nan, "must be finite"
-    gone = any(_is_same(value, gap) for gap in gaps)
-    return (np.nan if gone else value), ""
+        raise ValueError("must be finite")
+    is_gap = any(_float(gap) == value for gap in gaps)  # however it is written: -200, -200.0
+    return np.nan if is_gap else value
 
 
-def _is_same(value: float, gap: str) -> bool:
-    """Whether a word for a missing value is this number, however it is written: -200, -200.0."""
+def _float(text: str) -> float | None:
+    """A number in Python's notation, without underscores; None for anything else."""
     try:
-        return float(gap) == value
+        return float(text) if "_" not in text else None
     except ValueError:
-        return False
+        return None

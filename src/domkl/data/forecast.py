@@ -6,13 +6,13 @@ Scaling is one offset and one divisor a column, the same at every node. Ranges o
 node of a mesh can do.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.data.clock import CALENDAR, Clock, duration_words
+from domkl.data.clock import CALENDAR, duration_words
 from domkl.data.nodes import NodeTable
 from domkl.data.rows import RowMaker, RowPlan, default_hold
 from domkl.data.streams import check_known, labels, ranges_of, scaled
@@ -74,11 +74,6 @@ class Rounds(NamedTuple):
     first: int  # the tick of round 0
 
 
-def _some(names: Sequence[str]) -> str:
-    """All names, or the first five of more."""
-    return ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:5])}, …"
-
-
 def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
     """Rounds of all nodes for each horizon, from values (T, K, columns of the plan).
 
@@ -92,8 +87,9 @@ def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
     complete = ~np.isnan(np.stack([block.X for block in blocks])).any(axis=2)  # (K, T)
     known = np.flatnonzero(complete.any(axis=0))
     if not known.size or known[0] + longest >= n_ticks:
+        some = ", ".join(plan.names[:5]) + (", …" if len(plan.names) > 5 else "")
         raise DataError(
-            f"some node must have all inputs ({_some(plan.names)}) at one time and a label"
+            f"some node must have all inputs ({some}) at one time and a label"
             f" {longest} ticks later, got none in {n_ticks} ticks; lags may be too long, or an"
             " input may be missing throughout"
         )
@@ -119,6 +115,7 @@ def prepare(
     With ``is_class`` the target's two values become -1 and 1, whatever the scale.
     """
     plan, n_outside = plan_of(table, wanted, ranges, is_class)
+    clock = plan.clock
     values = table.values[:, :, [table.columns.index(column) for column in plan.columns]]
     made = rounds_of(values, plan)
     offset, divisor = plan.scales.get(plan.target, (0.0, 1.0))
@@ -138,7 +135,7 @@ def prepare(
             "input_names": list(plan.names),
             "hold": hold_words(plan),
             "horizon": horizon,
-            "horizon_time": duration_words(horizon * table.clock.step) if _dated(table) else None,
+            "horizon_time": duration_words(horizon * clock.step) if clock.is_dated else None,
             "rows": int(y.size),
             "first_tick": first,
             "labels_missing": int(np.isnan(y).sum()),
@@ -161,11 +158,18 @@ def plan_of(
     is_class: bool = False,
 ) -> tuple[RowPlan, dict[str, int]]:
     """The plan of rows for a table, and how many values lie outside of declared ranges."""
+    levels = {  # of each column of text, the columns that it has become
+        name: [f"{name}={level}" for level in found]
+        for name, found in table.facts.get("levels", {}).items()
+        if name not in CALENDAR
+    }
     inputs = wanted.inputs
     if inputs is None:
         inputs = tuple(c for c in table.columns if c not in (wanted.target, *wanted.ahead))
-    inputs = tuple(each for name in inputs for each in _expanded(name, table))
-    ahead = tuple(each for name in wanted.ahead for each in _expanded(name, table))
+    inputs, ahead = (
+        tuple(each for name in names for each in levels.get(name, (name,)))
+        for names in (inputs, wanted.ahead)
+    )
     clock = table.clock
     hold = default_hold(clock) if wanted.hold is None else max(wanted.hold // clock.step, 0)
     plan = RowPlan(
@@ -174,6 +178,7 @@ def plan_of(
         own=() if clock.is_dated else tuple(name for name in CALENDAR if name in table.columns),
     )  # fmt: skip
     check_known(ranges or {}, table.columns)
+    of_levels = {each for made in levels.values() for each in made}
     scales: dict[str, tuple[float, float]] = {}
     n_outside: dict[str, int] = {}
     for column in plan.columns:
@@ -181,7 +186,7 @@ def plan_of(
         known = known[~np.isnan(known)]
         if column == wanted.target and is_class:
             scales[column] = two_classes(column, known)
-        elif known.size and _is_level(column, table):
+        elif known.size and column in of_levels:
             scales[column] = (0.0, 1.0)
         elif known.size:
             declared = ranges_of(column, ranges or {}) if wanted.scale == "declared" else None
@@ -201,23 +206,6 @@ def two_classes(column: str, known: Floats) -> tuple[float, float]:
         )
     low, high = values.tolist()
     return (low + high) / 2, (high - low) / 2
-
-
-def _expanded(name: str, table: NodeTable) -> tuple[str, ...]:
-    """A column of text as the columns of its levels; any other as it is."""
-    if name in CALENDAR and (name not in table.columns or table.clock.is_dated):
-        return (name,)
-    levels = table.facts.get("levels", {}).get(name)
-    return tuple(f"{name}={level}" for level in levels) if levels else (name,)
-
-
-def _is_level(column: str, table: NodeTable) -> bool:
-    base = column.partition("=")[0]
-    return base in table.facts.get("levels", {}) and column not in table.facts["levels"]
-
-
-def _dated(table: NodeTable) -> bool:
-    return table.clock.is_dated
 
 
 def hold_words(plan: RowPlan) -> str:
@@ -258,9 +246,3 @@ def places_of(stations: tuple[Station, ...]) -> Floats:
     degrees = np.array([(each.longitude, each.latitude) for each in stations])
     width = np.cos(np.radians(degrees[:, 1].mean()))
     return np.asarray((degrees - degrees[0]) * [_KM_PER_DEGREE * width, _KM_PER_DEGREE])
-
-
-def with_clock(table: NodeTable, start: str, step: int) -> NodeTable:
-    """A table whose rows are the ticks of a clock that its files do not write."""
-    clock = Clock(int(np.datetime64(start, "ms").astype(np.int64)), step)
-    return table._replace(clock=clock, facts=table.facts | {"step": clock.words})

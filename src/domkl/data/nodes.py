@@ -84,6 +84,7 @@ class NodeTable(NamedTuple):
 
     def column(self, name: str) -> Floats:
         """One column of all nodes, (T, K)."""
+        checks.choice("column", name, self.columns)
         return self.values[:, :, self.columns.index(name)]
 
     def rows(self, chosen: slice) -> "NodeTable":

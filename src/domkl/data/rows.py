@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from domkl import checks
 from domkl.data.clock import CALENDAR, HOUR, Clock, calendar
 from domkl.errors import DataError, ParameterError
-from domkl.typing import Floats
+from domkl.typing import Floats, Ints
 
 #: a missing input is the last known one for at most this long, or three ticks if that is longer
 HOLD = 24 * HOUR
@@ -136,16 +136,24 @@ class RowPlan:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of a row's inputs."""
-        made = [f"{self.target} lag {lag}" for lag in self.lags]
-        for name in self.inputs:
+        lags = (f"{self.target} lag {lag}" for lag in self.lags)
+        ahead = (f"{name} ahead" for name in self._named(self.ahead, (1,)))
+        return (*lags, *self._named(self.inputs, self.input_lags), *ahead)
+
+    @property
+    def n_ahead(self) -> int:
+        """How many of a row's inputs, the last ones, are known ahead."""
+        return len(self._named(self.ahead, (1,)))
+
+    def _named(self, columns: Sequence[str], lags: Sequence[int]) -> list[str]:
+        """The names of inputs from these columns and calendar words, at these lags."""
+        made = []
+        for name in columns:
             if self.is_calendar(name):
                 made += [f"{name} sine", f"{name} cosine"]
             else:
-                made += [name if lag == 1 else f"{name} lag {lag}" for lag in self.input_lags]
-        for name in self.ahead:
-            made += [f"{n} ahead" for n in ((f"{name} sine", f"{name} cosine")
-                     if self.is_calendar(name) else (name,))]  # fmt: skip
-        return tuple(made)
+                made += [name if lag == 1 else f"{name} lag {lag}" for lag in lags]
+        return made
 
     @property
     def newest_lag(self) -> int | None:
@@ -210,8 +218,7 @@ class RowMaker:
         self._last = np.full(n_columns, np.nan)  # the last known value of each column
         self._age = np.full(n_columns, _FOREVER)  # ticks since then
         self._window = np.full((plan.n_window - 1, n_columns), np.nan)
-        n_base = len(plan.names) - self._n_ahead()
-        self._pending = np.full((max(plan.horizons), n_base), np.nan)
+        self._pending = np.full((max(plan.horizons), len(plan.names) - plan.n_ahead), np.nan)
         if state is not None:
             self._restore(state)
 
@@ -226,10 +233,12 @@ class RowMaker:
             )
         held = self._held(values)
         window = np.concatenate([self._window, held])
-        X = self._inputs(window, n)
+        clock = plan.clock
+        times = clock.start + (self.tick + np.arange(n)) * clock.step
+        X = self._inputs(window, times)
         waiting = np.concatenate([self._pending, X])
         label = plan.scaled(plan.target, values[:, 0])
-        ahead = self._ahead(held, self._times(n))
+        ahead = self._columns(plan.ahead, (1,), held, times)
         first = len(self._pending)
         pairs = {
             h: Pairs(np.concatenate([waiting[first - h : first - h + n], ahead], axis=1), label)
@@ -258,7 +267,7 @@ class RowMaker:
         for name, value in given.items():
             held[plan.columns.index(name)] = value
         time = np.array([plan.clock.time(self.tick - 1 + horizon)])
-        return np.concatenate([X, self._ahead(held[None], time)[0]])
+        return np.concatenate([X, self._columns(plan.ahead, (1,), held[None], time)[0]])
 
     def state(self) -> dict[str, Floats]:
         """Everything that later rows depend on, as arrays to be stored."""
@@ -293,31 +302,23 @@ class RowMaker:
             self._last, self._age = last[-1].copy(), age[-1].copy()
         return np.where(age <= self.plan.hold, last, np.nan)
 
-    def _times(self, n: int) -> "np.typing.NDArray[np.int64]":
-        clock = self.plan.clock
-        return clock.start + (self.tick + np.arange(n)) * clock.step
-
-    def _inputs(self, window: Floats, n: int) -> Floats:
-        """The inputs at the last n ticks of a window of held values."""
+    def _inputs(self, window: Floats, times: Ints) -> Floats:
+        """The inputs at the last ticks of a window of held values, of these times."""
         plan, shift = self.plan, 1 if self.plan.horizons == (0,) else 0
-        made = [plan.scaled(plan.target, lagged(window[:, 0], lag + shift, n)) for lag in plan.lags]
-        for name in plan.inputs:
+        lags = [lagged(window[:, 0], lag + shift, len(times)) for lag in plan.lags]
+        made = [plan.scaled(plan.target, values)[:, None] for values in lags]
+        others = self._columns(plan.inputs, plan.input_lags, window, times)
+        return np.concatenate([*made, others], axis=1)
+
+    def _columns(
+        self, names: Sequence[str], lags: Sequence[int], window: Floats, times: Ints
+    ) -> Floats:
+        """Inputs of these names at the last ticks of a window, by lag; calendar words by time."""
+        plan, made = self.plan, [np.empty((0, len(times)))]
+        for name in names:
             if plan.is_calendar(name):
-                made += list(calendar(name, self._times(n)).T)
+                made.append(calendar(name, times).T)
                 continue
             column = window[:, plan.columns.index(name)]
-            made += [plan.scaled(name, lagged(column, lag, n)) for lag in plan.input_lags]
-        return np.stack(made, axis=1) if made else np.empty((n, 0))
-
-    def _ahead(self, held: Floats, times: "np.typing.NDArray[np.int64]") -> Floats:
-        """The inputs that are known ahead, of ticks with these held values."""
-        plan, made = self.plan, []
-        for name in plan.ahead:
-            if plan.is_calendar(name):
-                made += list(calendar(name, times).T)
-            else:
-                made.append(plan.scaled(name, held[:, plan.columns.index(name)]))
-        return np.stack(made, axis=1) if made else np.empty((len(held), 0))
-
-    def _n_ahead(self) -> int:
-        return sum(2 if self.plan.is_calendar(name) else 1 for name in self.plan.ahead)
+            made += [plan.scaled(name, lagged(column, lag, len(times)))[None] for lag in lags]
+        return np.concatenate(made).T

@@ -13,12 +13,13 @@ import numpy as np
 from domkl import checks
 from domkl.data.cache import digest, read
 from domkl.data.catalog import DataSet
-from domkl.data.clock import parse_duration
-from domkl.data.forecast import Forecast, Prepared, prepare, with_clock
+from domkl.data.clock import Clock, parse_duration
+from domkl.data.forecast import Forecast, Prepared, prepare
 from domkl.data.nodes import Form, NodeTable, nodes_of
 from domkl.data.streams import check_known
 from domkl.data.types import Bounds
 from domkl.errors import ParameterError
+from domkl.text import parse_time
 
 
 def load_nodes(
@@ -81,7 +82,8 @@ def read_node_table(
     if recipe.share is not None and wanted.target == data.target:
         table = _with_share(table, data.target, *recipe.share)
     if recipe.start is not None:
-        table = with_clock(table, recipe.start, parse_duration(recipe.step or "1h"))
+        clock = Clock(parse_time(recipe.start), parse_duration(recipe.step or "1h"))
+        table = table._replace(clock=clock, facts=table.facts | {"step": clock.words})
     if data.stations:
         order = [table.nodes.index(each.name) for each in data.stations]
         table = table._replace(

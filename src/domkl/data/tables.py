@@ -15,7 +15,15 @@ import numpy as np
 
 from domkl import checks
 from domkl.data.catalog import DataSet, Edition
-from domkl.data.cells import Numbers, Problems, Sheet, add_cells, numbers_of, read_sheet, text_of
+from domkl.data.cells import (
+    Problems,
+    Sheet,
+    add_cells,
+    cells_as_numbers,
+    numbers_of,
+    read_sheet,
+    text_of,
+)
 from domkl.data.types import Bounds
 from domkl.errors import DataError
 from domkl.options import MISSING
@@ -157,25 +165,13 @@ def read_table(content: bytes, edition: Edition, where: str, first: int | None =
                 text[name] += cells
                 continue
             if name == edition.clock:
-                read = _times_of_day(cells)
+                read = cells_as_numbers(cells, day_fraction)
             else:
                 read = numbers_of(cells, edition.decimal == ",")
             sheet.add_bad_cells(name, read)
             values[begin : begin + len(of_block), place] = read.values
     problems.check()
     return RawTable(edition.columns, values, numbers, len(full), text)
-
-
-def _times_of_day(cells: Sequence[str]) -> Numbers:
-    """Times of day as fractions of a day."""
-    found: dict[str, float] = {}
-    bad: dict[str, str] = {}
-    for cell in set(cells):
-        try:
-            found[cell] = day_fraction(cell)
-        except ValueError:
-            found[cell], bad[cell] = np.nan, "must be a time of day"
-    return Numbers(np.array([found[cell] for cell in cells]), bad, len(bad), 0)
 
 
 def day_fraction(cell: str) -> float:
@@ -188,7 +184,7 @@ def day_fraction(cell: str) -> float:
     """
     found = re.fullmatch(r"(\d{1,2})[.:](\d\d)[.:](\d\d)", cell.strip())
     if found is None:
-        raise ValueError(cell)
+        raise ValueError("must be a time of day")
     hours, minutes, seconds = map(int, found.groups())
     return (hours + (minutes + seconds / 60) / 60) / 24
 
@@ -199,37 +195,18 @@ def check_content(content: bytes, data: DataSet, edition: Edition, where: str) -
     Returns the checks that passed, in words. Raises DataError at the first that fails.
     """
     table = read_table(content, edition, where)
-    return [
-        f"{len(table.columns)} columns as named",
-        _check_rows(table, edition, where),
-        _check_numbers(table, edition, where),
-        _check_target(table, data, edition, where),
-    ]
-
-
-def _check_rows(table: RawTable, edition: Edition, where: str) -> str:
     n, slack = len(table.values), 0 if edition.sha256 else int(ROW_TOLERANCE * edition.rows)
     if abs(n - edition.rows) > slack:
         about = "about " if slack else ""
         raise DataError(f"{where} must have {about}{edition.rows} rows, got {n}")
-    return f"{n} rows"
-
-
-def _check_numbers(table: RawTable, edition: Edition, where: str) -> str:
-    broken = np.isinf(table.values)
-    if not edition.has_gaps:
-        numeric = [i for i, name in enumerate(table.columns) if name not in edition.text]
-        broken[:, numeric] |= np.isnan(table.values[:, numeric])
-    if broken.any():
-        row, column = np.argwhere(broken)[0]
+    numeric = [i for i, name in enumerate(table.columns) if name not in edition.text]
+    gaps = np.argwhere(np.isnan(table.values[:, numeric]))
+    if len(gaps) and not edition.has_gaps:
+        row, column = gaps[0]
         raise DataError(
-            f"{where} line {table.lines[row]}, column {table.columns[column]!r} must be a finite"
-            f" number, got {table.values[row, column]}; so must {int(broken.sum()) - 1} more"
+            f"{where} line {table.lines[row]}, column {table.columns[numeric[column]]!r} must be a"
+            f" finite number, got nan; so must {len(gaps) - 1} more"
         )
-    return "gaps, and finite numbers" if edition.has_gaps else "finite numbers"
-
-
-def _check_target(table: RawTable, data: DataSet, edition: Edition, where: str) -> str:
     low, high = edition.target_bounds
     for name in (each for each in data.targets if each in table.columns):
         values = table.column(name)
@@ -239,4 +216,9 @@ def _check_target(table: RawTable, data: DataSet, edition: Edition, where: str) 
             raise DataError(
                 f"{where}, column {name!r} must lie in [{low:g}, {high:g}], got {outside[0]:g}"
             )
-    return f"target in [{low:g}, {high:g}]"
+    return [
+        f"{len(table.columns)} columns as named",
+        f"{n} rows",
+        "gaps, and finite numbers" if edition.has_gaps else "finite numbers",
+        f"target in [{low:g}, {high:g}]",
+    ]
