@@ -15,9 +15,9 @@ from domkl.algorithms.base import Algorithm
 from domkl.algorithms.baselines import Alone
 from domkl.algorithms.registry import find
 from domkl.data.forecast import Prepared
-from domkl.experiments.compare import Setting, cost_of, draw_features, draw_graphs, suited_to
+from domkl.experiments.compare import cost_of, draw_features, draw_graphs, suited_to
 from domkl.experiments.data import read_forecasts
-from domkl.experiments.options import DataOptions
+from domkl.experiments.options import DataOptions, Setting
 from domkl.experiments.reproduce.session import Session
 from domkl.experiments.reproduce.tasks import Report, Task
 from domkl.experiments.rivals import maker, play, rivals

@@ -40,11 +40,13 @@ def flag(
     *,
     choices: Iterable[str] | None = None,
     group: str | None = None,
+    word: str | None = None,
+    compare: bool = True,
 ) -> Any:
     """A field of a dataclass that is also an option of the command line.
 
     ``text`` is its help, to which `domkl.cli.options.add_fields` adds the default; ``group`` is the
-    group of options that it belongs to.
+    group of options that it belongs to; ``word`` is the option where it is not the field's name.
     """
-    told = {"help": text, "metavar": metavar, "choices": choices, "group": group}
-    return field(default=default, metadata=told)
+    told = {"help": text, "metavar": metavar, "choices": choices, "group": group, "word": word}
+    return field(default=default, metadata=told, compare=compare)

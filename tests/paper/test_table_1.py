@@ -6,7 +6,7 @@ The standard error of ten trials is below 2 % here, and the distances to the pri
 
 import pytest
 
-from domkl.experiments.compare import Setting
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import paper, table_1
 from domkl.experiments.reproduce.document import percent
 from domkl.experiments.reproduce.session import Session

@@ -11,8 +11,9 @@ import domkl
 from domkl.cli.main import main
 from domkl.data.forecast import Prepared
 from domkl.experiments import figures
-from domkl.experiments.compare import Setting, draw_graphs
+from domkl.experiments.compare import draw_graphs
 from domkl.experiments.figures import Figure, Map, Panel
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import case_studies
 from domkl.experiments.reproduce.document import Section
 from domkl.experiments.reproduce.session import Session

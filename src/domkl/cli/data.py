@@ -3,13 +3,13 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from domkl.cli.options import option, switch
+from domkl.cli.options import add_commands, option, switch
 from domkl.cli.progress import Bar
 from domkl.data.catalog import DATASETS, DataSet, Edition, find
 from domkl.errors import DataError, ParameterError
@@ -21,32 +21,11 @@ their own. Traffic, temperature and parking ship with domkl. The files of the ot
 in --data-dir or, without it, in the folder named by DOMKL_DATA, and then in the user's cache, which
 `domkl data fetch` fills from public servers.
 """
-_ABOUT = {
-    "list": "list the data sets and where their files are",
-    "show": "show the catalog's record of a data set",
-    "verify": "check the files that are present",
-    "fetch": "download data sets into the cache",
-}
-_MORE = {
-    "verify": "Check the files that are present: checksum, columns, rows, numbers, the target's"
-    " range.\nWithout names, check all data sets; a missing file is then not a failure.",
-    "fetch": "Download data sets, check them and store them in the cache.\n"
-    "When a connection is lost, the download goes on where it stopped.",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    made = {}
-    for name, summary in _ABOUT.items():
-        made[name] = commands.add_parser(
-            name,
-            help=summary,
-            description=_MORE.get(name, f"{summary[0].upper()}{summary[1:]}."),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        made[name].set_defaults(action=_ACTIONS[name])
+    made = add_commands(parser, (_list, _show, _verify, _fetch))
     one_of = f"one of {', '.join(DATASETS)}"
     made["show"].add_argument("name", metavar="NAME", choices=tuple(DATASETS), help=one_of)
     for name in ("verify", "fetch"):
@@ -62,10 +41,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the subcommand."""
-    return int(args.action(args))
+    return int(args.verb(args))
 
 
 def _list(args: argparse.Namespace) -> int:
+    """List the data sets and where their files are."""
     from domkl.data.cache import locate
 
     rows = []
@@ -97,6 +77,7 @@ def _edition_of(data: DataSet, path: Path | None) -> Edition:
 
 
 def _show(args: argparse.Namespace) -> int:
+    """Show the catalog's record of a data set."""
     data = find(args.name)
     if args.json:
         record = asdict(data)
@@ -139,6 +120,11 @@ def _lines(data: DataSet) -> Iterator[tuple[str, Any]]:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    """Check the files that are present.
+
+    Checksum, columns, rows, numbers, and the target's range. Without names, check all data sets; a
+    missing file is then not a failure.
+    """
     rows: list[dict[str, Any]] = []
     for data in _chosen(args.names, is_all=not args.names):
         rows.extend(_verdicts(data, args) or [_absent(data, bool(args.names))])
@@ -181,6 +167,10 @@ def _absent(data: DataSet, is_wanted: bool) -> dict[str, Any]:
 
 
 def _fetch(args: argparse.Namespace) -> int:
+    """Download data sets into the cache.
+
+    They are checked first. When a connection is lost, the download goes on where it stopped.
+    """
     from domkl.data.cache import cached, fetch
 
     if bool(args.names) == args.all:
@@ -211,8 +201,3 @@ def _fetch(args: argparse.Namespace) -> int:
 
 def _chosen(names: list[str], is_all: bool) -> list[DataSet]:
     return [find(name) for name in (DATASETS if is_all else dict.fromkeys(names))]
-
-
-_ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
-    "list": _list, "show": _show, "verify": _verify, "fetch": _fetch,
-}  # fmt: skip

@@ -5,16 +5,20 @@ the parser must not wait for it, and because it needs the extra `mesh`.
 """
 
 import argparse
-import inspect
+import json
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.algorithms.registry import ALGORITHMS
-from domkl.cli.options import add_fields, defaults_of, made_from, option, repeatable, switch
-from domkl.cli.output import add_out_argument
+from domkl.cli.node import add_links
+from domkl.cli.options import add_commands, add_fields, made_from, option, repeatable, switch
+from domkl.cli.output import add_out_argument, out_folder, outbox, tell
 from domkl.errors import ParameterError
+from domkl.experiments.options import Plan
 from domkl.mesh.config import DAYS, MESH
 from domkl.mesh.config.keys import ALGORITHM, ForecastKeys, PlainKeys, keys_of, path_of
 from domkl.mesh.config.topology import PAGE_PORT, Layout, parse_edges
@@ -254,9 +258,26 @@ def demo(args: argparse.Namespace) -> int:
     the network and connected again; errors are compared with those of a simulation without faults.
     Prints a table and draws a figure.
     """
-    from domkl.cli import mesh_demo
+    from domkl.experiments.mesh_demo import as_records, as_table, run_demo, write_figure
 
-    return mesh_demo.demo(args)
+    def say(line: str) -> None:
+        args.interrupts.check()
+        print(line, file=sys.stderr, flush=True)
+
+    with outbox(out_folder(args)) as box, tempfile.TemporaryDirectory(prefix="domkl-demo-") as name:
+        record = run_demo(Path(name), made_from(Plan, args), say)
+        say("simulating the same without faults")
+        results = as_records(record)
+        text = json.dumps(results, indent=2, allow_nan=False) + "\n"
+        box.add_picture(lambda path: write_figure(path, record))
+        box.add(".json", lambda path: path.write_text(text))
+        paths = box.publish("mesh-demo", args.interrupts)
+        if args.keep:
+            paths.append(paths[0].with_suffix(""))
+            shutil.copytree(name, paths[-1])
+    print(text if args.json else as_table(results))
+    tell(paths)
+    return 0
 
 
 def router(args: argparse.Namespace) -> int:
@@ -277,18 +298,7 @@ VERBS: tuple[Callable[[argparse.Namespace], int], ...] = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    made: dict[str, argparse.ArgumentParser] = {}
-    for verb in VERBS:
-        text = inspect.getdoc(verb) or ""
-        summary, name = text.partition(".\n")[0], verb.__name__.replace("_", "-")
-        made[name] = commands.add_parser(
-            name,
-            help=summary[:1].lower() + summary[1:],
-            description=text,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        made[name].set_defaults(verb=verb)
+    made = add_commands(parser, VERBS)
     for name in ("init", "up", "status", "apply", "add", "remove", "rotate-keys", "router"):
         made[name].add_argument("folder", metavar="DIR", type=Path, help="folder of the mesh")
     of_both = "folder of the mesh, or of one learner"
@@ -364,27 +374,17 @@ def _add_keys(group: argparse._ArgumentGroup, kind: type, name: str) -> None:
 def _add_up(parser: argparse.ArgumentParser) -> None:
     option(parser, "--only", "A,B,...", "run these learners only (default: all)")
     switch(parser, "--restart", "restart nodes that have ended")
-    files = "samples, dealt out row by row; or 'samples/{node}.csv' for one file per learner"
-    option(parser, "--csv", "FILE", files)
-    times = "for forecasts: column of --csv with the time, or year,month,day,hour"
-    option(parser, "--time", "COLUMN", times)
-    option(parser, "--nodes", "COLUMN", "for forecasts: column of --csv with the learner of a row")
-    option(parser, "--rate", "R", "samples per second of --csv", type=float)
-    node = "; {node} stands for the learner"
-    broker = "broker for --topic and --publish: mqtt://user:password@host:port"
-    option(parser, "--mqtt", "URL", broker)
-    option(parser, "--topic", "T", f"samples from this topic of --mqtt{node}")
-    option(parser, "--publish", "T", f"predictions to this topic of --mqtt{node}")
-    option(parser, "--webhook", "URL", f"POST each prediction to this address{node}")
+    links = parser.add_argument_group(
+        "samples and predictions of all learners",
+        "In all of them {node} stands for the learner: 'data/{node}.csv'. Without it, the rows of"
+        " one --csv are dealt out. --publish takes a topic.",
+    )
+    add_links(links, links, without=("stdin", "rows"))
     switch(parser, "--json", "at the end, print one JSON object")
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    usual = defaults_of("domkl.experiments.mesh_demo:Plan")
-    option(parser, "--learners", "K", "number of learners", default=usual["learners"])
-    option(parser, "--rate", "R", "samples per second", default=usual["rate"])
-    option(parser, "--seconds", "S", "duration", default=usual["seconds"])
-    option(parser, "--seed", "S", "seed of the features", default=usual["seed"])
+    add_fields(parser, Plan)
     add_out_argument(parser)
     switch(parser, "--keep", "keep the folder of the mesh as well")
     switch(parser, "--json", "print one JSON object")

@@ -9,16 +9,19 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import IO
 
 from domkl import checks
+from domkl.cli.node import check_links
 from domkl.core.jit import noted_compilation
 from domkl.data.tables import read_columns
 from domkl.errors import DomklError, MeshError, ParameterError
 from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.folder import MESH, ROUTER, read_mesh
 from domkl.mesh.node.node import warm_up
+from domkl.mesh.node.registry import OUTLETS, SOURCES, LinkEntry
 from domkl.mesh.operate.launcher import Ended, Launcher, Options
 from domkl.mesh.operate.status import Row, as_table, ask_all, code_of, in_words, rows_of
 from domkl.mesh.transports import registry
@@ -26,6 +29,7 @@ from domkl.mesh.transports.base import Address
 from domkl.text import parse_names
 
 ENDING = {signal.SIGINT, signal.SIGTERM}
+LINKS = (*SOURCES, *OUTLETS)
 EVERY, SELDOM = 1.0, 5.0  # seconds between tables, on a terminal and elsewhere
 
 
@@ -152,46 +156,33 @@ def _how_it_ended(launcher: Launcher, ended: Ended) -> str:
 
 def _options(args: argparse.Namespace) -> Options:
     """The further arguments of each node: its file or its rows of one, and its links."""
-    if args.rate is not None and args.csv is None:
-        raise ParameterError("--rate needs --csv")
-    _check_links(args)
-    rows = _rows(args)
-
-    def options(name: str) -> Sequence[str]:
-        found = list(rows(name))
-        for key in ("mqtt", "topic", "publish", "webhook"):
-            if getattr(args, key) is not None:
-                found += [f"--{key}", getattr(args, key).replace("{node}", name)]
-        return found
-
-    return options
-
-
-def _check_links(args: argparse.Namespace) -> None:
+    check_links(args)
     if args.publish == "-":
         raise ParameterError("--publish must be a topic: the output of nodes is in their logs")
-    if (args.mqtt is not None) != (args.topic is not None or args.publish is not None):
-        raise ParameterError("--mqtt needs --topic or --publish, and both of these need --mqtt")
-    if args.topic is not None and args.csv is not None:
-        raise ParameterError("samples come from --topic or --csv, got both")
     for key in ("topic", "publish"):
         text = getattr(args, key)
         if text is not None and "{node}" not in text and not args.only:
             raise ParameterError(f"--{key} must have {{node}} for the learner, got {text!r}")
+    links = _given(args, [entry for entry in LINKS if entry.name != "csv"])
+    rows = (lambda name: ()) if args.csv is None else _rows(args)
+    return lambda name: [*rows(name), *(word.replace("{node}", name) for word in links)]
+
+
+def _given(args: argparse.Namespace, entries: Sequence[LinkEntry]) -> list[str]:
+    """The options of some links that were given, as words of a command."""
+    known = {each.name: each.default for entry in entries for each in fields(entry.options)}
+    given = {name: getattr(args, name, default) for name, default in known.items()}
+    changed = [name for name, value in given.items() if value not in (None, known[name])]
+    return [word for name in changed for word in (f"--{name}", str(given[name]))]
 
 
 def _rows(args: argparse.Namespace) -> Options:
     """The arguments of each node that replays rows of a file."""
-    if args.csv is None:
-        return lambda name: ()
-    config, given = read_mesh(args.folder), args.csv.replace("{name}", "{node}")
+    config, given = read_mesh(args.folder), str(args.csv).replace("{name}", "{node}")
     names, is_shared = config.names, "{node}" not in given
-    further = [] if args.rate is None else ["--rate", str(args.rate)]
-    for key in ("time", "nodes"):
-        if getattr(args, key) is not None:
-            further += [f"--{key}", getattr(args, key)]
     _check_forecast(args, config, is_shared)
     rows = _shares(config, Path(given)) if is_shared and config.forecast is None else {}
+    _, _, *further = _given(args, [entry for entry in LINKS if entry.name == "csv"])
 
     def options(name: str) -> Sequence[str]:
         if is_shared and name not in names:  # it was added later: all rows are dealt out already

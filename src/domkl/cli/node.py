@@ -1,11 +1,12 @@
 """`domkl node`: run one learner of a mesh."""
 
 import argparse
+from collections.abc import Container
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.options import add_fields, made_from, option, switch
+from domkl.cli.options import Group, add_fields, flags_of, made_from, option, switch
 from domkl.errors import ParameterError
 from domkl.mesh.config import MESH
 from domkl.mesh.node.registry import OUTLETS, SOURCES, LinkEntry
@@ -47,14 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(http, "--http", "HOST:PORT", where)
     switch(http, "--require-token", "require the token in FOLDER/token on loopback as well")
     source = parser.add_argument_group("further sources of samples")
-    for entry in SOURCES:
-        add_fields(source, entry.options)
-    switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
     out = parser.add_argument_group("publishing predictions, one after each sample, as JSON")
-    for entry in OUTLETS:
-        add_fields(out, entry.options)
-    broker = "broker for --topic and --publish: mqtt://user:password@host:port, or mqtts://"
-    option(parser, "--mqtt", "URL", broker)
+    add_links(source, out)
+    switch(source, "--until-end", "stop when all samples of --stdin or --csv are learned")
     log = parser.add_argument_group("log")
     forms, levels = ("text", "json"), ("debug", "info", "warning", "error")
     option(log, "--log-format", None, "format of a line", default="text", choices=forms)
@@ -62,12 +58,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(log, "--log-file", "FILE", "file, rotated at 10 MB (default: stderr)", type=Path)
 
 
+def add_links(source: Group, out: Group, without: Container[str] = ()) -> None:
+    """Declare the options of the sources and outlets of a node, except some."""
+    for entry in SOURCES:
+        add_fields(source, entry.options, without=without)
+    for entry in OUTLETS:
+        add_fields(out, entry.options, without=without)
+    broker = "broker for --topic and --publish: mqtt://user:password@host:port, or mqtts://"
+    option(out, "--mqtt", "URL", broker)
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the node."""
     require_linux()
     if args.parent is not None:
         end_with(args.parent)
-    _check(args)
+    given = check_links(args)
+    if args.until_end and not any(entry.ends and entry.name in given for entry in SOURCES):
+        able = " or ".join(f"--{entry.name}" for entry in SOURCES if entry.ends)
+        raise ParameterError(f"--until-end needs {able}")
     leave_out(args.mesh or args.folder / MESH)
     try:
         with to_stay():
@@ -83,23 +92,23 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace) -> None:
-    given = [entry.name for entry in SOURCES if getattr(args, entry.name)]
+def check_links(args: argparse.Namespace) -> list[str]:
+    """Refuse options of sources and outlets that do not go together; return the sources given."""
+    sources = [entry for entry in SOURCES if hasattr(args, entry.name)]
+    given = [entry.name for entry in sources if getattr(args, entry.name)]
     if len(given) > 1:
-        names = ", ".join(f"--{entry.name}" for entry in SOURCES)
+        names = ", ".join(f"--{entry.name}" for entry in sources)
         raise ParameterError(f"samples come from one of {names}, got {given}")
-    for entry in SOURCES:
-        for each in () if entry.name in given else fields(entry.options):
-            if each.metadata and getattr(args, each.name) != each.default:
+    for entry in sources:
+        for each in () if entry.name in given else flags_of(entry.options):
+            if getattr(args, each.name, each.default) != each.default:
                 raise ParameterError(f"--{each.name} needs --{entry.name}")
     is_used = args.topic is not None or args.publish not in (None, "-")
     if (args.mqtt is not None) != is_used:
         raise ParameterError(
             "--mqtt needs --topic or --publish TOPIC, and both of these need --mqtt"
         )
-    if args.until_end and not any(entry.ends and entry.name in given for entry in SOURCES):
-        able = " or ".join(f"--{entry.name}" for entry in SOURCES if entry.ends)
-        raise ParameterError(f"--until-end needs {able}")
+    return given
 
 
 def _options(args: argparse.Namespace) -> "Options":

@@ -7,7 +7,10 @@ loads the compiler, for which `--help` should not wait.
 """
 
 import ast
-from argparse import ArgumentParser, Namespace, _ArgumentGroup
+import inspect
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ArgumentGroup
+from collections.abc import Callable, Container, Iterable
+from contextlib import suppress
 from dataclasses import Field, fields
 from functools import lru_cache
 from importlib.util import find_spec
@@ -44,24 +47,44 @@ def repeatable(group: Group, flag: str, metavar: str | None, text: str, **more: 
     group.add_argument(flag, metavar=metavar, action="append", default=[], help=help_text, **more)
 
 
-def add_fields(group: Group, kind: type, name: str | None = None) -> None:
+def add_commands(
+    parser: ArgumentParser, verbs: Iterable[Callable[[Namespace], int]]
+) -> dict[str, ArgumentParser]:
+    """Declare a subcommand for each function, which gives its name; its docstring is the help."""
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    made = {}
+    for verb in verbs:
+        text = inspect.getdoc(verb) or ""
+        summary, name = text.split("\n")[0].rstrip("."), verb.__name__.strip("_").replace("_", "-")
+        made[name] = commands.add_parser(
+            name, help=summary[:1].lower() + summary[1:], description=text,
+            formatter_class=RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        made[name].set_defaults(verb=verb)
+    return made
+
+
+def add_fields(
+    group: Group, kind: type, name: str | None = None, without: Container[str] = ()
+) -> None:
     """Declare an option for each field of a dataclass that is a `domkl.options.flag`.
 
     The annotation gives the type: a tuple is an option that may be repeated, bool is a switch.
     With ``name``, only fields of the group of this name are declared.
     """
     hints = get_type_hints(kind)
-    for each in _flags(kind):
-        if name not in (None, each.metadata["group"]):
+    for each in flags_of(kind):
+        if name not in (None, each.metadata["group"]) or each.name in without:
             continue
-        word, metavar = f"--{each.name.replace('_', '-')}", each.metadata["metavar"]
+        word, metavar = f"--{_word(each).replace('_', '-')}", each.metadata["metavar"]
         text, form = each.metadata["help"].replace("%", "%%"), _type(hints[each.name])
         if form is tuple:
             repeatable(group, word, metavar, text)
         elif form is bool:
             switch(group, word, text)
         else:
-            more = {"choices": tuple(each.metadata["choices"] or ()) or None, "type": form}
+            choices = tuple(each.metadata["choices"] or ())
+            more = {"choices": choices, "type": str} if choices else {"type": form}
             option(group, word, metavar, text, default=each.default, **more)
 
 
@@ -74,21 +97,25 @@ def _type(hint: Any) -> Any:
 
 def made_from(kind: type[Kind], args: Namespace, **more: Any) -> Kind:
     """Make a dataclass from the options that `add_fields` declared; ``more`` are other fields."""
-    given = {each.name: getattr(args, each.name) for each in _flags(kind)}
+    given = {each.name: getattr(args, _word(each)) for each in flags_of(kind)}
     lists = {name: tuple(each) for name, each in given.items() if isinstance(each, list)}
     return kind(**given | lists | more)
 
 
-def _flags(kind: Any) -> list[Field[Any]]:
+def flags_of(kind: Any) -> list[Field[Any]]:
+    """The fields of a dataclass that are options."""
     return [each for each in fields(kind) if "help" in each.metadata]
+
+
+def _word(each: Field[Any]) -> str:
+    return each.metadata["word"] or each.name
 
 
 def defaults_of(home: str) -> dict[str, Any]:
     """Defaults of the annotated fields of the class ``module:Name``, read from its source.
 
-    A default is a literal or the name of a constant of the same module, perhaps within ``field``;
-    any other is left out.
-    Base classes are read where the same module defines them.
+    A default is a literal or the name of a constant of the same module; any other is left out. Base
+    classes are read where the same module defines them.
 
     Examples
     --------
@@ -102,18 +129,25 @@ def defaults_of(home: str) -> dict[str, Any]:
         if isinstance(base, ast.Name) and base.id in classes:
             found |= defaults_of(f"{module}:{base.id}")
     for line in classes[name].body:
-        if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value:
-            value = line.value
-            if isinstance(value, ast.Call):  # field(default=...)
-                value = next(
-                    (each.value for each in value.keywords if each.arg == "default"), value
-                )
-            named = constants.get(value.id) if isinstance(value, ast.Name) else None
-            try:
-                found[line.target.id] = ast.literal_eval(named or value)
-            except ValueError:
-                continue
+        if isinstance(line, ast.AnnAssign) and line.value:
+            value = constants.get(ast.unparse(line.value), line.value)
+            with suppress(ValueError):
+                found[ast.unparse(line.target)] = ast.literal_eval(value)
     return found
+
+
+def names_in(home: str) -> list[str]:
+    """The keys of the table ``module:NAME``, read from its source.
+
+    Examples
+    --------
+    >>> names_in("domkl.core.losses:LOSSES")[0]
+    'squared'
+    """
+    module, _, name = home.partition(":")
+    table = _parsed(module)[1][name]
+    assert isinstance(table, ast.Dict)
+    return [ast.literal_eval(key) for key in table.keys if key is not None]
 
 
 @lru_cache
@@ -124,8 +158,8 @@ def _parsed(module: str) -> tuple[dict[str, ast.ClassDef], dict[str, ast.expr]]:
     body = ast.parse(source.read_text(encoding="utf-8")).body
     classes = {line.name: line for line in body if isinstance(line, ast.ClassDef)}
     constants = {
-        target.id: line.value
-        for line in body if isinstance(line, ast.Assign)
-        for target in line.targets if isinstance(target, ast.Name)
+        ast.unparse(target): line.value
+        for line in body if isinstance(line, (ast.Assign, ast.AnnAssign)) and line.value
+        for target in (line.targets if isinstance(line, ast.Assign) else [line.target])
     }  # fmt: skip
     return classes, constants

@@ -2,35 +2,25 @@
 
 import argparse
 import contextlib
+import itertools
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from domkl.cli.options import Group, defaults_of, option
+from domkl.cli.interrupts import Interrupts
+from domkl.cli.options import Group, option
 from domkl.errors import ParameterError
-from domkl.options import DTYPES
 
-#: the class that holds the defaults of a simulation
-SETTING = "domkl.experiments.compare:Setting"
 OUT = "domkl-out"
 
 
 def add_out_argument(parser: Group) -> None:
     """Declare ``--out``, the folder that every command that computes writes into."""
     option(parser, "--out", "DIR", "output folder", default=OUT)
-
-
-def add_run_arguments(parser: Group) -> None:
-    """Declare the options that every simulation has."""
-    usual = defaults_of(SETTING)
-    option(parser, "--seed", "S", "seed of all random draws", default=usual["seed"])
-    threads = "cores to use (default: all); results do not depend on it"
-    option(parser, "--threads", "N", threads, type=int)
-    option(parser, "--dtype", None, "precision", default=usual["dtype"], choices=DTYPES)
 
 
 def out_folder(args: argparse.Namespace) -> Path:
@@ -48,19 +38,19 @@ def check_installed(extra: str, *packages: str) -> None:
 
 
 class Outbox:
-    """Files that appear under their final names all together, at the end."""
+    """Files, or one folder, that appear under their final names all together, at the end."""
 
     def __init__(self, folder: Path, draft: Path) -> None:
         self.folder = folder
         self.draft = draft
         self._suffixes: list[str] = []
 
-    def add(self, suffix: str, write: Callable[[Path], None]) -> None:
+    def add(self, suffix: str, write: Callable[[Path], object]) -> None:
         """Write the file with this suffix by calling ``write`` with its temporary path."""
         write(self.draft / f"file{suffix}")
         self._suffixes.append(suffix)
 
-    def add_picture(self, write: Callable[[Path], None]) -> None:
+    def add_picture(self, write: Callable[[Path], object]) -> None:
         """Write a PNG file; without the library for it, say so and go on."""
         try:
             check_installed("plots", "matplotlib")
@@ -69,14 +59,18 @@ class Outbox:
         else:
             self.add(".png", write)
 
-    def publish(self, stem: str) -> list[Path]:
-        """Move all files to the next free number, as in stem-001.json; never overwrite any."""
-        number = 1
-        while True:
-            paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
-            if self._take(paths):
-                return paths
-            number += 1
+    def publish(self, stem: str, interrupts: Interrupts) -> list[Path]:
+        """Move all to the next free number, as in stem-001.json; never overwrite any.
+
+        After an interrupt nothing is moved; an interrupt meanwhile waits until all are.
+        """
+        interrupts.check()
+        with interrupts.held():
+            for number in itertools.count(1):
+                paths = [self.folder / f"{stem}-{number:03d}{s}" for s in self._suffixes]
+                if self._take(paths):
+                    break
+        return paths
 
     def _take(self, paths: list[Path]) -> bool:
         """Move every draft to its path, or none if one of the paths is taken."""
@@ -96,6 +90,10 @@ class Outbox:
 def _moved(draft: Path, path: Path) -> bool:
     """Move a draft to its path, unless another process has taken that path."""
     try:
+        if draft.is_dir():
+            path.mkdir()
+            draft.replace(path)  # atomic: the empty folder just made is replaced
+            return True
         path.hardlink_to(draft)  # unlike a rename, this never replaces a file
     except FileExistsError:
         return False
@@ -106,37 +104,6 @@ def _moved(draft: Path, path: Path) -> bool:
             path.unlink(missing_ok=True)
             raise
     return True
-
-
-class Draft:
-    """A folder that appears under its final name when it is complete."""
-
-    def __init__(self, folder: Path, parent: Path, stem: str) -> None:
-        self.folder = folder
-        self._parent, self._stem = parent, stem
-
-    def publish(self) -> Path:
-        """Move it to the next free number: stem-001 and so on; never replace a folder."""
-        number = 1
-        while True:
-            path = self._parent / f"{self._stem}-{number:03d}"
-            try:
-                path.mkdir()
-                break
-            except FileExistsError:
-                number += 1
-        self.folder.chmod(path.stat().st_mode)
-        self.folder.replace(path)  # atomic: the empty folder just made is replaced
-        return path
-
-
-@contextmanager
-def new_folder(parent: Path, stem: str) -> Iterator[Draft]:
-    """A folder to fill and publish; it is removed if it is not published."""
-    with outbox(parent) as box:
-        folder = box.draft / stem
-        folder.mkdir()
-        yield Draft(folder, parent, stem)
 
 
 @contextmanager
@@ -164,3 +131,9 @@ def remove_empty(folders: list[Path]) -> None:
     for path in folders:
         with contextlib.suppress(OSError):  # not empty, or used by another run
             path.rmdir()
+
+
+def tell(paths: Iterable[Path]) -> None:
+    """Say what was written."""
+    for path in paths:
+        print(f"wrote {path}", file=sys.stderr)

@@ -6,18 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.options import defaults_of, option, switch
-from domkl.cli.output import (
-    SETTING,
-    add_out_argument,
-    add_run_arguments,
-    check_installed,
-    new_folder,
-    out_folder,
-    remove_empty,
-)
+from domkl.cli.options import add_fields, option, switch
+from domkl.cli.output import add_out_argument, check_installed, out_folder, outbox, remove_empty
 from domkl.cli.progress import Bar
 from domkl.errors import ParameterError
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import PARTS, QUICK_ROWS
 
 if TYPE_CHECKING:
@@ -53,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " hours; some minutes on two cores"
     )
     switch(parser, "--quick", quick)
-    add_run_arguments(parser)
+    add_fields(parser, Setting, "run")
     folder = "folder with the data sets (default: $DOMKL_DATA, then the cache)"
     option(parser, "--data-dir", "DIR", folder, type=Path)
     add_out_argument(parser)
@@ -77,21 +70,16 @@ def run(args: argparse.Namespace) -> int:
         raise
     for name, why in session.missing.items():
         print(f"{name} is missing: {why}", file=sys.stderr)
-    text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    with new_folder(out, "reproduce") as draft:
-        (draft.folder / "results.json").write_text(text, encoding="utf-8")
-        write(document, draft.folder)
-        args.interrupts.check()
-        with args.interrupts.held():
-            path = draft.publish()
-    table = f"{_table(document)}\n\n{tally(document)}\n"
-    print(text if args.json else table, end="")
+    text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
+    with outbox(out) as box:
+        box.add("", lambda folder: write(document, text, folder))
+        (path,) = box.publish("reproduce", args.interrupts)
+    print(text if args.json else f"{_table(document)}\n\n{tally(document)}")
     print(f"wrote {path / 'report.html'}, results.json and figures", file=sys.stderr)
     return int(args.strict and bool(failed(document)))
 
 
 def _session(args: argparse.Namespace, out: Path) -> "Session":
-    from domkl.experiments.compare import Setting
     from domkl.experiments.reproduce.session import Session
     from domkl.experiments.store import Store
 
@@ -113,11 +101,10 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
 
 def _command(args: argparse.Namespace) -> str:
     """The command with what changes its results, as the report shows it."""
-    usual = defaults_of(SETTING)
     words = ["domkl reproduce", args.part, *(["--quick"] if args.quick else [])]
     words += [f"--trials {args.trials}"] if args.trials is not None else []
     given = {name: getattr(args, name) for name in ("seed", "dtype")}
-    return " ".join([*words, *(f"--{k} {v}" for k, v in given.items() if v != usual[k])])
+    return " ".join([*words, *(f"--{k} {v}" for k, v in given.items() if v != getattr(Setting, k))])
 
 
 def _table(document: dict[str, Any]) -> str:

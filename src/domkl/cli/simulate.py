@@ -3,21 +3,28 @@
 import argparse
 import json
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from domkl.algorithms.registry import ALGORITHMS, find
-from domkl.cli.options import Group, add_fields, defaults_of, made_from, option, shown, switch
-from domkl.cli.output import SETTING, add_out_argument, add_run_arguments, out_folder, outbox
+from domkl.cli.options import (
+    Group,
+    add_fields,
+    defaults_of,
+    made_from,
+    names_in,
+    option,
+    shown,
+    switch,
+)
+from domkl.cli.output import add_out_argument, out_folder, outbox, tell
 from domkl.cli.progress import Bar
 from domkl.errors import ParameterError
-from domkl.experiments.options import DataOptions
+from domkl.experiments.options import DataOptions, Setting
 from domkl.graphs.kinds import KINDS
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
     from domkl.data.forecast import Prepared
-    from domkl.experiments.compare import Progress, Setting
     from domkl.experiments.report import Part
 
 SUMMARY = "run algorithms on a stream of samples and compare them"
@@ -54,13 +61,12 @@ PARAMETERS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    usual = defaults_of(SETTING)
     add_fields(parser.add_argument_group("data"), DataOptions, "data")
     own = parser.add_argument_group("nodes with streams of their own (with --csv)")
     add_fields(own, DataOptions, "nodes")
     network = parser.add_argument_group("network and trials")
     learners = (
-        f"number of learners (default: {usual['n_learners']}, or the number of nodes that have"
+        f"number of learners (default: {Setting.n_learners}, or the number of nodes that have"
         " their own streams)"
     )
     option(network, "--learners", "K", learners, type=int)
@@ -69,20 +75,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " if the nodes have places, otherwise random)"
     )
     option(network, "--topology", "KIND", kinds, choices=KINDS)
-    connect = "probability of an edge between two learners of a random network"
-    option(
-        network, "--connect", "A", f"{connect} (default: {shown(usual['connection'])})", type=float
+    connect = (
+        "probability of an edge between two learners of a random network (default:"
+        f" {Setting.connection})"
     )
+    option(network, "--connect", "A", connect, type=float)
     add_fields(network, DataOptions, "network")
-    option(network, "--trials", "N", "number of trials", default=usual["n_trials"])
-    add_run_arguments(network)
-    _add_algorithm_arguments(parser.add_argument_group("algorithms"), usual)
+    add_fields(network, Setting, "network")
+    add_fields(network, Setting, "run")
+    _add_algorithm_arguments(parser.add_argument_group("algorithms"))
     output = parser.add_argument_group("output")
     add_out_argument(output)
     switch(output, "--json", "print the results as one JSON object")
 
 
-def _add_algorithm_arguments(group: Group, usual: Mapping[str, Any]) -> None:
+def _add_algorithm_arguments(group: Group) -> None:
     """Declare the options that name algorithms, and those of their parameters."""
     *others, last = (name for name, entry in ALGORITHMS.items() if not entry.is_default)
     names = (
@@ -90,9 +97,10 @@ def _add_algorithm_arguments(group: Group, usual: Mapping[str, Any]) -> None:
         f" these except {', '.join(others)} and {last})"
     )
     group.add_argument("--algorithm", metavar="NAME", action="append", help=f"repeatable; {names}")
+    usual, *more = names_in("domkl.core.losses:LOSSES")
     losses = (
-        "squared, huber, absolute, pinball, logistic or module:Name; logistic is for a target of"
-        " two values (default: squared)"
+        f"{', '.join([usual, *more])} or module:Name; logistic is for a target of two values"
+        f" (default: {usual})"
     )
     option(group, "--loss", "NAME", losses)
     known = {name: defaults_of(entry.home) for name, entry in ALGORITHMS.items()}
@@ -102,14 +110,13 @@ def _add_algorithm_arguments(group: Group, usual: Mapping[str, Any]) -> None:
         told = f"{text}, of {', '.join(found)} (default: {values})"
         kind = type(next(iter(found.values())))
         option(group, f"--{parameter.replace('_', '-')}", metavar, told, type=kind)
-    narrow, wide = map(shown, usual["bandwidths"])
+    narrow, wide = map(shown, Setting.bandwidths)
     single = (
         f"sigma^2 of dokl and rff-dokl (default: {narrow} in half of the trials, {wide} in the"
         " rest)"
     )
     option(group, "--bandwidth", "B", single, type=float)
-    frequencies = usual["n_frequencies"]
-    option(group, "--frequencies", "M", "random frequencies per kernel", default=frequencies)
+    add_fields(group, Setting, "algorithms")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,24 +129,20 @@ def run(args: argparse.Namespace) -> int:
     chosen = _algorithms(args)
     forecasts = read_forecasts(made_from(DataOptions, args, is_class=args.loss == "logistic"))
     setting = _setting(args, forecasts[0])
-    title = _title(forecasts, setting)
+    title = _title(forecasts[0], setting)
     with outbox(out_folder(args)) as box, np.errstate(over="ignore", invalid="ignore"):
         print(f"{title}; {forecasts[0].note}", file=sys.stderr)
         parts = _parts(args, forecasts, chosen, setting)
-        records = [
-            record
-            for part in parts
-            for record in report.as_records(part.outcomes, setting, part.facts)
-        ]
+        records = report.as_records(parts, setting)
         box.add_picture(lambda path: report.write_figure(path, parts, title))
         box.add(".csv", lambda path: report.write_curves(path, parts))
         box.add(".json", lambda path: report.write_json(path, records))
-        args.interrupts.check()
-        with args.interrupts.held():
-            paths = box.publish("simulate")
-    _print(parts, records, args.json)
-    for path in paths:
-        print(f"wrote {path}", file=sys.stderr)
+        paths = box.publish("simulate", args.interrupts)
+    if args.json:
+        print(json.dumps({"results": records}, allow_nan=False))
+    else:
+        _print(parts)
+    tell(paths)
     return 0
 
 
@@ -147,7 +150,7 @@ def _parts(
     args: argparse.Namespace,
     forecasts: "list[Prepared]",
     chosen: "dict[str, Algorithm]",
-    setting: "Setting",
+    setting: Setting,
 ) -> "list[Part]":
     """Run all algorithms for each horizon, with the delay that it needs."""
     from domkl.core.jit import noted_compilation
@@ -155,47 +158,38 @@ def _parts(
     from domkl.experiments.data import dealt
     from domkl.experiments.report import Part
 
-    parts: list[Part] = []
     streams = [
         dealt(data.X, data.y, setting.n_learners, args.partition, seed=args.seed)
         for data in forecasts
     ]
-    graphs = draw_graphs(setting, forecasts[0].places)
+    graphs, parts = draw_graphs(setting, forecasts[0].places), []
     for data, (X, y) in zip(forecasts, streams, strict=True):
         algorithms = {name: suited_to(data, algorithm) for name, algorithm in chosen.items()}
         with noted_compilation():
             compile_for(algorithms, X, y, setting)
         facts = {**data.facts, "is_class": args.loss == "logistic"}
         with Bar(args.interrupts) as bar:
-            update = _over_all(bar, len(algorithms) * len(y) * setting.n_trials)
             divisor = facts["target_divisor"]
-            outcomes = compare(algorithms, X, y, graphs, setting, update, divisor)
+            outcomes = compare(algorithms, X, y, graphs, setting, bar.update, divisor)
         parts.append(Part(outcomes, facts))
     return parts
 
 
-def _setting(args: argparse.Namespace, data: "Prepared") -> "Setting":
-    from domkl.experiments.compare import Setting
+def _setting(args: argparse.Namespace, data: "Prepared") -> Setting:
     from domkl.experiments.data import learners_of
 
-    if args.connect is not None and args.topology not in (None, "random"):
-        raise ParameterError(f"connect is for topology random, got {args.topology}")
-    topology = args.topology
-    if topology is None and args.connect is None:
+    topology, connect = args.topology, args.connect
+    if connect is not None and topology not in (None, "random"):
+        raise ParameterError(f"connect is for topology random, got {topology}")
+    if topology is None and connect is None:
         topology = data.graph or ("nearest" if data.places is not None else None)
-    is_random = topology in (None, "random")
-    connect = Setting.connection if is_random and args.connect is None else args.connect
-    return Setting(
-        n_learners=learners_of(data, args.learners),
-        connection=connect,
+    if topology in (None, "random") and connect is None:
+        connect = Setting.connection
+    return made_from(
+        Setting, args, n_learners=learners_of(data, args.learners), connection=connect,
         topology=topology,
-        n_trials=args.trials,
-        n_frequencies=args.frequencies,
         bandwidths=Setting.bandwidths if args.bandwidth is None else (args.bandwidth,),
-        seed=args.seed,
-        dtype=args.dtype,
-        threads=args.threads,
-    )
+    )  # fmt: skip
 
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
@@ -224,8 +218,7 @@ def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
     return chosen
 
 
-def _title(forecasts: "list[Prepared]", setting: "Setting") -> str:
-    data = forecasts[0]
+def _title(data: "Prepared", setting: Setting) -> str:
     n_inputs = data.X.shape[-1]
     kind = f"AR({n_inputs})" if data.is_series else f"{n_inputs} inputs"
     n_rounds = len(data.y) // (1 if data.stations else setting.n_learners)
@@ -234,37 +227,19 @@ def _title(forecasts: "list[Prepared]", setting: "Setting") -> str:
     return f"{data.name}: {kind}, {sizes}"
 
 
-def _print(parts: "list[Part]", records: list[Any], as_json: bool) -> None:
+def _print(parts: "list[Part]") -> None:
+    """Print the table, what its columns are in, and what was special."""
     from domkl.experiments import report
 
-    if as_json:
-        print(json.dumps({"results": records}, allow_nan=False))
-        return
     print(report.as_table(parts))
-    _units_note(parts[0].facts)
-    outcomes = [outcome for part in parts for outcome in part.outcomes]
-    for outcome in outcomes:
+    facts = parts[0].facts
+    if not facts["is_class"]:
+        unit = facts.get("unit") or f"units of {facts.get('target') or facts.get('series')}"
+        print(f"RMSE and MAE in {unit}, MSE and CV in scaled units")
+    for outcome in (outcome for part in parts for outcome in part.outcomes):
         if outcome.shares:
             each = ", ".join(f"{bandwidth:g} in {n}" for bandwidth, n in outcome.shares)
             print(f"{outcome.algorithm}: sigma^2 = {each} of the trials")
         if outcome.n_diverged:
             n = f"{outcome.n_diverged} of {len(outcome.mse)}"
             print(f"{outcome.algorithm} diverged in {n} trials", file=sys.stderr)
-
-
-def _units_note(facts: dict[str, Any]) -> None:
-    """Say what the columns are in."""
-    if not facts.get("is_class"):
-        unit = facts.get("unit") or f"units of {facts.get('target') or facts.get('series')}"
-        print(f"RMSE and MAE in {unit}, MSE and CV in scaled units")
-
-
-def _over_all(bar: Bar, total: int) -> "Progress":
-    """Show the rounds of all algorithms on one bar."""
-    finished: dict[str, float] = {}
-
-    def update(name: str, done: float, of_this: float | None) -> None:
-        finished[name] = done
-        bar.update(name, sum(finished.values()), total)
-
-    return update

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.cli.options import option, switch
-from domkl.cli.output import add_out_argument, out_folder, outbox, remove_empty
+from domkl.cli.output import add_out_argument, out_folder, outbox, remove_empty, tell
 from domkl.cli.progress import Bar
 from domkl.experiments.sweep import FORMATS
 
@@ -65,9 +65,7 @@ def run(args: argparse.Namespace) -> int:
     with outbox(out) as box:
         box.add(f".{args.format}", table.write)
         box.add_picture(lambda path: write_figure(path, table))
-        args.interrupts.check()
-        with args.interrupts.held():
-            path, *pictures = box.publish(plan.name)
+        path, *pictures = box.publish(plan.name, args.interrupts)
     n_units = len(plan.units)
     if args.json:
         counts = {"rows": len(table), "units": n_units, "units_before": n_before}
@@ -77,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(table)
     print(f"wrote {path}: {len(table)} trials", file=sys.stderr)
-    for each in pictures:
-        print(f"wrote {each}", file=sys.stderr)
+    tell(pictures)
     return 0
 
 

@@ -2,63 +2,24 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domkl import checks, rng
+from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import gaussian_bank
 from domkl.data.forecast import Prepared
 from domkl.errors import ParameterError
+from domkl.experiments.options import Setting
 from domkl.graphs.graph import Graph
 from domkl.graphs.kinds import KINDS, NEAREST
 from domkl.metrics.intervals import Interval, interval
 from domkl.sim.simulate import simulate
-from domkl.typing import Floats, Ints, Real
-
-#: σ² of the single-kernel algorithms in the paper's Figure 1, each in half of the trials
-FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The settings that all algorithms of a comparison share."""
-
-    n_learners: int = 10
-    connection: float | None = 0.25  # of a random graph; None: the graph is given by the data
-    topology: str | None = (
-        None  # kind of the graph; None: random, or nearest where data have places
-    )
-    n_trials: int = 20
-    n_frequencies: int = 50
-    bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
-    seed: int = 1
-    dtype: Real = "float64"
-    threads: int | None = field(default=None, compare=False)  # changes no result
-
-    @property
-    def kind(self) -> str:
-        """The kind of its graphs."""
-        return self.topology or ("random" if self.connection is not None else NEAREST)
-
-    def __post_init__(self) -> None:
-        checks.whole("learners", self.n_learners, 1)
-        if self.topology is not None:
-            checks.choice("topology", self.topology, KINDS)
-        if self.connection is not None:
-            checks.fraction("connect", self.connection)
-        checks.whole("trials", self.n_trials, 1)
-        checks.whole("frequencies", self.n_frequencies, 1)
-        checks.whole("seed", self.seed, 0)
-        if self.threads is not None:
-            checks.whole("threads", self.threads, 1)
-        for bandwidth in self.bandwidths:
-            checks.positive("bandwidth", bandwidth)
+from domkl.typing import Floats, Ints
 
 
 @dataclass(frozen=True)
@@ -201,9 +162,15 @@ def compare(
     A trial is a graph and a draw of the features. The graphs are the same for all algorithms, and
     the features are the same for all that use the same dictionary, so that differences can be
     paired. Call `compile_for` first if the times matter. The labels were divided by ``divisor``:
-    scores are in units of before.
+    scores are in units of before. ``progress`` is told of the rounds of all trials and algorithms.
     """
-    outcomes = []
+    outcomes: list[Outcome] = []
+    size = len(y) * len(graphs)
+
+    def report(done: float, _: float | None) -> None:
+        if progress is not None:
+            progress(name, len(outcomes) * size + done, len(algorithms) * size)
+
     for name, algorithm in algorithms.items():
         shares = _shares(algorithm, setting)
         bandwidths = [bandwidth for bandwidth, n in shares for _ in range(n)]
@@ -211,7 +178,6 @@ def compare(
             draw_features(algorithm, X.shape[2], b, bandwidths[b], setting)
             for b in range(len(graphs))
         ]
-        report = None if progress is None else partial(progress, name)
         how: dict[str, Any] = {"dtype": setting.dtype, "threads": setting.threads}
         start = time.perf_counter()
         run = simulate(algorithm, X, y, graphs, maps, progress=report, **how)

@@ -25,8 +25,7 @@ from domkl.data.streams import deal
 from domkl.data.tables import read_ranges, sheet_with
 from domkl.data.types import Bounds, Station
 from domkl.errors import DataError, ParameterError
-from domkl.experiments.compare import Setting
-from domkl.experiments.options import DataOptions
+from domkl.experiments.options import DataOptions, Setting
 from domkl.options import LAGS, MISSING, PARTITIONS
 from domkl.text import parse_lags, parse_names, parse_rows
 from domkl.typing import Floats, Seed

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from domkl import checks
 from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
 from domkl.data.streams import deal
 from domkl.errors import MeshError, ParameterError
+from domkl.experiments.options import Plan as Plan
 from domkl.mesh.config.file import MeshConfig, write_config
 from domkl.mesh.config.folder import MESH, init_mesh
 from domkl.mesh.config.settings import Member
@@ -62,33 +62,6 @@ KILLED, CUT, REST, EDGE = "#D55E00", "#0072B2", "#4D4D4D", "#BBBBBB"
 TEXT = 10.5  # points
 
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The size and the duration of a demonstration."""
-
-    learners: int = 10
-    rate: float = 10.0  # samples a second, of each learner
-    seconds: float = 50.0  # from the first round to the end
-    seed: int = 1  # draws the features
-
-    def __post_init__(self) -> None:
-        checks.whole("learners", self.learners, 4)
-        checks.positive("rate", self.rate)
-        if not 30 <= self.seconds <= 3600:
-            raise ParameterError(f"seconds must be 30 to 3600, got {self.seconds:g}")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all learners."""
-        width = len(str(self.learners))
-        return tuple(f"learner-{k:0{width}}" for k in range(1, self.learners + 1))
-
-    @property
-    def victims(self) -> dict[str, str]:
-        """The learner that is killed, and the one that is cut off."""
-        return {"kill": self.names[1], "cut": self.names[-1]}
 
 
 @dataclass

@@ -1,14 +1,17 @@
-"""The data that an experiment asks for, as words: of the command line and of sweep files.
+"""What an experiment asks for, with the defaults: options of the command line and of sweep files.
 
 This module loads no library, so that `domkl simulate --help` can show the options at once.
-`experiments/data.py` reads what they name.
+`experiments/data.py` reads the data that they name.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from domkl.data.catalog import DATASETS, DataSet, find
-from domkl.options import LAGS, LEVELS, MISSING, NODE, PARTITIONS, RULES, SCALES, flag
+from domkl.errors import ParameterError
+from domkl.graphs.kinds import KINDS, NEAREST
+from domkl.options import DTYPES, LAGS, LEVELS, MISSING, NODE, PARTITIONS, RULES, SCALES, flag
 from domkl.text import parse_numbers
 
 #: the data set that is used if neither a data set nor a file is named
@@ -141,3 +144,77 @@ class DataOptions:
     def horizons(self) -> tuple[int, ...] | None:
         """The horizons that were asked for."""
         return None if self.horizon is None else parse_numbers("horizon", self.horizon, 0)
+
+
+#: σ² of the single-kernel algorithms in the paper's Figure 1, each in half of the trials
+FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The settings that all algorithms of a comparison share."""
+
+    n_learners: int = 10
+    connection: float | None = 0.25  # of a random graph; None: the graph is given by the data
+    topology: str | None = None  # kind of the graph; None: random, or nearest if data have places
+    n_trials: int = flag(20, "number of trials", "N", group="network", word="trials")
+    n_frequencies: int = flag(
+        50, "random frequencies per kernel", "M", group="algorithms", word="frequencies"
+    )
+    bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
+    seed: int = flag(1, "seed of all random draws", "S", group="run")
+    dtype: Literal["float64", "float32"] = flag("float64", "precision", choices=DTYPES, group="run")
+    threads: int | None = flag(
+        None, "cores to use (default: all); results do not depend on it", "N", group="run",
+        compare=False,
+    )  # fmt: skip
+
+    @property
+    def kind(self) -> str:
+        """The kind of its graphs."""
+        return self.topology or ("random" if self.connection is not None else NEAREST)
+
+    def __post_init__(self) -> None:
+        from domkl import checks
+
+        checks.whole("learners", self.n_learners, 1)
+        if self.topology is not None:
+            checks.choice("topology", self.topology, KINDS)
+        if self.connection is not None:
+            checks.fraction("connect", self.connection)
+        checks.whole("trials", self.n_trials, 1)
+        checks.whole("frequencies", self.n_frequencies, 1)
+        checks.whole("seed", self.seed, 0)
+        if self.threads is not None:
+            checks.whole("threads", self.threads, 1)
+        for bandwidth in self.bandwidths:
+            checks.positive("bandwidth", bandwidth)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size and the duration of `domkl mesh demo`."""
+
+    learners: int = flag(10, "number of learners", "K")
+    rate: float = flag(10.0, "samples per second, of each learner", "R")
+    seconds: float = flag(50.0, "duration, from the first round to the end", "S")
+    seed: int = flag(1, "seed of the features", "S")
+
+    def __post_init__(self) -> None:
+        from domkl import checks
+
+        checks.whole("learners", self.learners, 4)
+        checks.positive("rate", self.rate)
+        if not 30 <= self.seconds <= 3600:
+            raise ParameterError(f"seconds must be 30 to 3600, got {self.seconds:g}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all learners."""
+        width = len(str(self.learners))
+        return tuple(f"learner-{k:0{width}}" for k in range(1, self.learners + 1))
+
+    @property
+    def victims(self) -> dict[str, str]:
+        """The learner that is killed, and the one that is cut off."""
+        return {"kill": self.names[1], "cut": self.names[-1]}

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.experiments.compare import Outcome, Setting
+from domkl.experiments.compare import Outcome
 from domkl.experiments.figures import Figure, Line, Panel, draw
+from domkl.experiments.options import Setting
 from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
 from domkl.text import text_table
@@ -29,7 +30,7 @@ class Part(NamedTuple):
         return str(time or ("" if steps is None else steps))
 
 
-def as_records(outcomes: list[Outcome], setting: Setting, facts: dict[str, Any]) -> list[Any]:
+def as_records(parts: Sequence[Part], setting: Setting) -> list[Any]:
     """One record per algorithm, ready for JSON, with the facts of its data; null if not finite."""
     return [
         {
@@ -56,6 +57,7 @@ def as_records(outcomes: list[Outcome], setting: Setting, facts: dict[str, Any])
             "dtype": setting.dtype,
             **facts,
         }
+        for outcomes, facts in parts
         for outcome in outcomes
     ]
 

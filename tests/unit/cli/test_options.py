@@ -8,9 +8,17 @@ from pathlib import Path
 import pytest
 
 from domkl.algorithms.registry import ALGORITHMS
-from domkl.cli.options import add_fields, defaults_of, made_from, option, repeatable, switch
+from domkl.cli.options import (
+    add_fields,
+    defaults_of,
+    made_from,
+    names_in,
+    option,
+    repeatable,
+    switch,
+)
 from domkl.cli.simulate import PARAMETERS
-from domkl.experiments.compare import Setting
+from domkl.core.losses import LOSSES
 from domkl.options import flag
 
 
@@ -66,13 +74,17 @@ def test_only_the_fields_of_a_group():
 CLASSES = {entry.home: entry.kind for entry in ALGORITHMS.values()}
 
 
-@pytest.mark.parametrize("home", [*CLASSES, "domkl.experiments.compare:Setting"])
+@pytest.mark.parametrize("home", CLASSES)
 def test_defaults_read_from_the_source_are_those_of_the_class(home):
-    kind = CLASSES.get(home, Setting)
+    kind = CLASSES[home]
     plain = (int, float, str, tuple, type(None))
     expected = {f.name: f.default for f in dataclasses.fields(kind) if isinstance(f.default, plain)}
     assert expected
     assert defaults_of(home) == expected
+
+
+def test_the_names_of_losses_are_read_from_their_table():
+    assert names_in("domkl.core.losses:LOSSES") == list(LOSSES)
 
 
 def test_every_parameter_option_is_a_parameter_of_an_algorithm():

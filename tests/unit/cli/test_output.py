@@ -2,7 +2,8 @@
 
 import pytest
 
-from domkl.cli.output import new_folder, outbox, remove_empty
+from domkl.cli.interrupts import Interrupts
+from domkl.cli.output import outbox, remove_empty
 from domkl.errors import ParameterError
 
 
@@ -14,7 +15,7 @@ def publish(folder, *suffixes):
     with outbox(folder) as box:
         for suffix in suffixes:
             box.add(suffix, lambda path: path.write_text("content"))
-        return [path.name for path in box.publish("run")]
+        return [path.name for path in box.publish("run", Interrupts())]
 
 
 def test_numbers_go_up_and_files_stay_together(tmp_path):
@@ -32,15 +33,20 @@ def test_a_failure_leaves_nothing(tmp_path):
 
 
 def test_a_folder_appears_when_it_is_complete(tmp_path):
-    with new_folder(tmp_path, "run") as draft:
-        (draft.folder / "file").write_text("content")
-        assert not (tmp_path / "run-001").exists()
-        assert draft.publish() == tmp_path / "run-001"
-    assert names(tmp_path) == ["run-001"]
-    assert (tmp_path / "run-001" / "file").read_text() == "content"
-    with new_folder(tmp_path, "run"):
-        pass  # never published
-    assert names(tmp_path) == ["run-001"]
+    def write(folder):
+        folder.mkdir()
+        (folder / "file").write_text("content")
+
+    (tmp_path / "run-001").mkdir()
+    with outbox(tmp_path) as box:
+        box.add("", write)
+        assert not (tmp_path / "run-002").exists()
+        assert box.publish("run", Interrupts()) == [tmp_path / "run-002"]
+    assert names(tmp_path) == ["run-001", "run-002"]
+    assert (tmp_path / "run-002" / "file").read_text() == "content"
+    with outbox(tmp_path) as box:
+        box.add("", write)  # never published
+    assert names(tmp_path) == ["run-001", "run-002"]
 
 
 def test_only_empty_folders_are_removed(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from domkl import DOMKL
 from domkl.cli.main import main
 from domkl.experiments import reproduce as reproduction
-from domkl.experiments.compare import Setting
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import PARTS, QUICK_ROWS, theorems
 from domkl.experiments.reproduce.run import modules_of
 from domkl.experiments.reproduce.session import Session

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from domkl.experiments import report
-from domkl.experiments.compare import Outcome, Scores, Setting
+from domkl.experiments.compare import Outcome, Scores
+from domkl.experiments.options import Setting
 
 
 @pytest.fixture
@@ -33,7 +34,9 @@ def test_several_horizons_have_a_column(outcomes):
     lines = report.as_table(parts).splitlines()
     assert lines[0].split()[:2] == ["algorithm", "ahead"]
     assert [line.split()[1] for line in lines[2:]] == ["1", "1", "6", "6"]
-    records = report.as_records(outcomes, Setting(), parts[1].facts | {"data": "made"})
+    records = report.as_records(
+        [report.Part(outcomes, parts[1].facts | {"data": "made"})], Setting()
+    )
     assert [records[0][key] for key in ("horizon", "rmse", "mae", "r2")] == [6, 8, 6, 0.9]
 
 
@@ -52,7 +55,7 @@ def width_of(path):
 
 
 def test_records_have_null_for_what_is_not_finite(outcomes, tmp_path):
-    records = report.as_records(outcomes, Setting(), {"data": "made"})
+    records = report.as_records([report.Part(outcomes, {"data": "made"})], Setting())
     report.write_json(tmp_path / "a.json", records)
     good, bad = json.loads((tmp_path / "a.json").read_text())["results"]
     assert (good["mse"], bad["mse"], good["data"]) == (pytest.approx(0.15), None, "made")

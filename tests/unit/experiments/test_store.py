@@ -11,7 +11,7 @@ import pytest
 import domkl
 from domkl.errors import ParameterError
 from domkl.experiments import store as store_module
-from domkl.experiments.compare import Setting
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce.session import Session
 from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import (

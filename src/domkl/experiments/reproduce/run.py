@@ -56,10 +56,11 @@ def reproduce(session: Session, part: str, command: str, progress: Progress) -> 
     }
 
 
-def write(document: dict[str, Any], folder: Path) -> None:
-    """Write report.html, and every figure as SVG and PNG."""
+def write(document: dict[str, Any], text: str, folder: Path) -> None:
+    """Make a folder with results.json, report.html, and every figure as SVG and PNG."""
     pictures = folder / "figures"
-    pictures.mkdir()
+    pictures.mkdir(parents=True)
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     drawn = {}
     for figure in figures_of(document):
         drawn[figure["id"]] = draw(figure, "svg")

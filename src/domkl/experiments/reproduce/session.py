@@ -9,7 +9,8 @@ from domkl.algorithms.base import Algorithm
 from domkl.data.cache import locate, not_found
 from domkl.data.catalog import DATASETS
 from domkl.data.sets import load_set
-from domkl.experiments.compare import Progress, Setting
+from domkl.experiments.compare import Progress
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import QUICK_ROWS
 from domkl.experiments.reproduce.tasks import Stream, Task, curves_task
 from domkl.experiments.store import Results, Store

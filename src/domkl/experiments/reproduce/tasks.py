@@ -11,7 +11,8 @@ import numpy as np
 from domkl import rng
 from domkl.algorithms.base import Algorithm
 from domkl.data.streams import deal
-from domkl.experiments.compare import Setting, compare, compile_for, cost_of, draw_graphs
+from domkl.experiments.compare import compare, compile_for, cost_of, draw_graphs
+from domkl.experiments.options import Setting
 from domkl.experiments.rivals import maker, play, rivals
 from domkl.experiments.store import Results, described, digest_of, key_of
 from domkl.graphs.graph import Graph

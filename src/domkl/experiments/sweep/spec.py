@@ -19,8 +19,7 @@ from domkl.algorithms.base import Algorithm
 from domkl.algorithms.registry import ALGORITHMS, find
 from domkl.data.catalog import DATASETS
 from domkl.errors import DomklError, ParameterError
-from domkl.experiments.compare import FIGURE_1_BANDWIDTHS
-from domkl.experiments.options import DataOptions
+from domkl.experiments.options import FIGURE_1_BANDWIDTHS, DataOptions
 from domkl.graphs.kinds import KINDS
 from domkl.options import DTYPES, PARTITIONS
 from domkl.typing import Real

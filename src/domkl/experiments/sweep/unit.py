@@ -17,9 +17,9 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.data.forecast import Prepared
 from domkl.errors import DataError, WorkerError
-from domkl.experiments.compare import Setting, draw_features, is_diverged, score
+from domkl.experiments.compare import draw_features, is_diverged, score
 from domkl.experiments.data import dealt, read_data
-from domkl.experiments.options import DataOptions
+from domkl.experiments.options import DataOptions, Setting
 from domkl.experiments.store import (
     Results,
     algorithm_digest,

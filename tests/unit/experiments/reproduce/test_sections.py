@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from domkl.experiments.compare import Setting
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import (
     beyond,
     claims,

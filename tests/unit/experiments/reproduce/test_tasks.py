@@ -7,7 +7,7 @@ import pytest
 
 import domkl
 from domkl.data.synthetic import star, two_neighbors
-from domkl.experiments.compare import Setting
+from domkl.experiments.options import Setting
 from domkl.experiments.reproduce.document import last
 from domkl.experiments.reproduce.privacy import eavesdrop
 from domkl.experiments.reproduce.regrets import Rounds, growing, regrets, weight_gaps
