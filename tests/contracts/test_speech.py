@@ -1,4 +1,7 @@
-"""Saying is a layer: a speech that rounds gives the same bits in every host, and keeps the sums."""
+"""Saying is a layer: a speech that rounds gives the same bits in every host, and keeps the sums.
+
+Hosts over MPI are compared in tests/unit/sim/mpi/test_run.py, on two and four ranks.
+"""
 
 import numpy as np
 import pytest
@@ -91,16 +94,6 @@ def test_one_learner_without_neighbors_says_them_too(name):
     learner = LocalLearner(algorithm, features, speech=HALF)
     said = [learner.learn(x[0], float(label[0])).y_hat[0] for x, label in zip(X, y, strict=True)]
     np.testing.assert_array_equal(said, run.predictions[:, 0])
-
-
-def test_ranks_say_them_too():
-    pytest.importorskip("mpi4py")
-    algorithm, X, y, graph, features = problem(domkl.DOMKL(), n_learners=6)
-    for cv in ("off", "moments"):
-        ours = domkl.simulate_sharded(algorithm, X, y, graph, features, cv=cv, speech=HALF)
-        theirs = domkl.simulate(algorithm, X, y, graph, features, speech=HALF, interpreted=True)
-        for name, value in ours.state._asdict().items():
-            np.testing.assert_array_equal(value, getattr(theirs.state, name), err_msg=name)
 
 
 @pytest.mark.parametrize("mesh", [None, VirtualMesh()], ids=["simulated", "mesh"])

@@ -8,6 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[3] / "support"))
+
+from half_speech import HALF
+
 import domkl
 from domkl.sim.mpi.run import simulate_sharded
 from domkl.sim.mpi.world import WORLD
@@ -22,6 +26,8 @@ ALGORITHMS = {
     "domkrls float32": (domkl.DOMKRLS(), {"dtype": "float32"}),
     "alone": (domkl.Alone(domkl.DOMKL()), {}),
     "linear-rls": (domkl.LinearRLS(), {}),
+    "domkl that rounds": (domkl.DOMKL(), {"speech": HALF, "cv": "moments"}),
+    "rff-domkl that rounds": (domkl.RFFDOMKL(), {"speech": HALF}),
 }
 
 
