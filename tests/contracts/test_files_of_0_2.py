@@ -6,6 +6,7 @@ rounded in another order: there 1e-9 is enough, and 1e-5 where the state is floa
 """
 
 import asyncio
+import pickle
 import shutil
 import tarfile
 import tomllib
@@ -54,9 +55,15 @@ LEARNERS, ESTIMATORS = said("learners"), said("learners", "estimators")
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_learner_goes_on(name, tmp_path):
-    expected = LEARNERS[name]
-    domkl.Learner.load(FOLDER / "learners" / f"{name}.npz").save(tmp_path / "again.npz")
-    learner = domkl.Learner.load(tmp_path / "again.npz")
+    check_goes_on(loaded(domkl.Learner, name, tmp_path), LEARNERS[name])
+
+
+@pytest.mark.parametrize("name", ["domkrls-early", "domkrls-later"])
+def test_a_pickled_learner_goes_on(name):
+    check_goes_on(unpickled(domkl.Learner, name), LEARNERS[name])
+
+
+def check_goes_on(learner, expected):
     assert learner.n_seen == expected["n_seen"]
     assert learner.algorithm == eval(expected["algorithm"], vars(domkl))
     same(learner.predict(X[80:]), expected["predictions"])
@@ -67,9 +74,16 @@ def test_a_learner_goes_on(name, tmp_path):
 
 
 def loaded(kind, name, tmp_path):
-    """An estimator of a file, saved by this version and loaded again."""
+    """A learner or estimator of a file, saved by this version and loaded again."""
     kind.load(FOLDER / "learners" / f"{name}.npz").save(tmp_path / "again.npz")
     return kind.load(tmp_path / "again.npz")
+
+
+def unpickled(kind, name, tmp_path=None):
+    """The same of a pickle, pickled by this version and loaded again."""
+    made = pickle.loads((FOLDER / "learners" / f"{name}.pickle").read_bytes())
+    assert type(made) is kind
+    return pickle.loads(pickle.dumps(made))
 
 
 FRAME = pd.DataFrame(X, columns=["a", "b"])
@@ -89,10 +103,11 @@ SKLEARN = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("read", [loaded, unpickled])
 @pytest.mark.parametrize("name", SKLEARN)
-def test_a_scikit_learn_estimator_goes_on(name, tmp_path):
+def test_a_scikit_learn_estimator_goes_on(name, read, tmp_path):
     kind, rows, labels, predict = SKLEARN[name]
-    made = loaded(kind, name, tmp_path)
+    made = read(kind, name, tmp_path)
     same(predict(made, rows[80:]), ESTIMATORS[name]["before"])
     given = {"sample_weight": np.linspace(0.5, 2.0, 10)} if name == "sklearn-outputs" else {}
     made.partial_fit(rows[70:80], labels[70:80], **given)
@@ -117,12 +132,13 @@ RIVER = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("read", [loaded, unpickled])
 @pytest.mark.parametrize("name", RIVER)
-def test_a_river_estimator_goes_on(name, tmp_path):
+def test_a_river_estimator_goes_on(name, read, tmp_path):
     kind, labels, predict = RIVER[name]
     more = {"kind": "new"} if name == "river-regressor" else {}
     rows = [dict(zip(("a", "b"), row.tolist(), strict=True)) | more for row in X]
-    made = loaded(kind, name, tmp_path)
+    made = read(kind, name, tmp_path)
     same([predict(made, row) for row in rows[80:]], ESTIMATORS[name]["before"])
     for row, label in zip(rows[70:80], labels[70:80], strict=True):
         made.learn_one({"late": 0.5, **row}, label)

@@ -8,7 +8,8 @@ Later versions must read these files, and must go on from them to the same numbe
 document how the files were made. Seeds, clocks and salts are fixed. Certificates, the times in
 archives and the ids of published predictions differ from run to run.
 
-    learners/  files of Learner.save and of the estimators; learners.json has their predictions
+    learners/  files of Learner.save and of the estimators, and pickles of the latter and of two
+               learners; learners.json and estimators.json have their predictions
     states/    run.state of `simulate`, also with a delay; states.json has how the run went on
     mpi/       folders of `simulate_sharded`; mpi.json has how the run went on
     config/    mesh files; config.json has their content
@@ -21,6 +22,7 @@ archives and the ids of published predictions differ from run to run.
 import asyncio
 import json
 import os
+import pickle
 import platform
 import secrets
 import shutil
@@ -123,6 +125,8 @@ def learners():
                 continue
             learner = domkl.Learner(algorithm, bank=bank_for(algorithm), n_frequencies=2, seed=3)
             learner.learn(X[:n], y[:n]).save(folder / f"{name}-{stage}.npz")
+            if name == "domkrls":
+                (folder / f"{name}-{stage}.pickle").write_bytes(pickle.dumps(learner))
             said[f"{name}-{stage}"] = learner_said(folder / f"{name}-{stage}.npz", X, y)
     write_json(folder / "learners.json", said)
 
@@ -134,6 +138,7 @@ def learners():
 
     def keep(name, made):
         made.save(folder / f"{name}.npz")
+        (folder / f"{name}.pickle").write_bytes(pickle.dumps(made))
         return type(made).load(folder / f"{name}.npz")
 
     made = sklearn.OnlineKernelRegressor(**small, newest_lag="b", steps_ahead=2)
