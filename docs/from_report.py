@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from domkl.experiments.reproduce.page import as_markdown, figures_of, table_markdown
+from domkl.experiments.reproduce.document import as_markdown, figures_of, table_markdown
 
 DOCS = Path(__file__).parent
 EXPLANATION = DOCS / "explanation"

@@ -17,7 +17,7 @@ import pytest
 import domkl
 from domkl.cli.main import main, parser
 from domkl.experiments.reproduce import PARTS
-from domkl.experiments.reproduce.page import as_markdown, figures_of
+from domkl.experiments.reproduce.document import as_markdown, figures_of
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

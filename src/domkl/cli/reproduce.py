@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run a part of the reproduction."""
     check_installed("reports", "matplotlib", "jinja2")
-    from domkl.experiments.reproduce.page import failed, tally
-    from domkl.experiments.reproduce.run import reproduce, write
+    from domkl.experiments.reproduce.document import failed, tally
+    from domkl.experiments.reproduce.session import reproduce, write
 
     out = out_folder(args)
     session = _session(args, out)
@@ -108,7 +108,7 @@ def _command(args: argparse.Namespace) -> str:
 
 
 def _table(document: dict[str, Any]) -> str:
-    from domkl.experiments.reproduce.page import claims_of, verdict_of
+    from domkl.experiments.reproduce.document import claims_of, verdict_of
 
     rows = [(verdict_of(document, claim), claim["claim"]) for claim in claims_of(document)]
     width = max((len(verdict) for verdict, _ in rows), default=0)

@@ -11,8 +11,7 @@ from domkl.cli.main import main
 from domkl.experiments import reproduce as reproduction
 from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import PARTS, QUICK_ROWS, theorems
-from domkl.experiments.reproduce.run import modules_of
-from domkl.experiments.reproduce.session import Session
+from domkl.experiments.reproduce.session import Session, modules_of
 from domkl.experiments.reproduce.tasks import Task
 from domkl.experiments.store import Store
 

@@ -2,10 +2,9 @@
 
 Each module named after a section (`table_1`, `figure_1`, …) has two functions: ``runs(session)``
 says what must be calculated, ``section(session)`` makes a section of the report from the results.
-`session.py` holds what they share, `tasks.py`, `regrets.py` and `privacy.py` the calculations,
-`paper.py` the printed numbers, texts.toml titles and claims, `document.py` the data structure of a
-report, `page.py` its HTML and Markdown form, and `run.py` runs it all. The case study of real nodes
-has modules of the same form in the folder studies/ of the repository.
+`session.py` holds what they share and runs them, `tasks.py` has the calculations, `paper.py` the
+printed numbers, texts.toml titles and claims, and `document.py` the report, as data and as pages.
+The case study of real nodes has modules of the same form in the folder studies/ of the repository.
 """
 
 import sys

@@ -1,5 +1,6 @@
 """Figure 2: MSE and CV against the size of the network, on Twitter."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,7 @@ from domkl.algorithms.admm import DOMKL
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.server import COMKL
 from domkl.experiments.figures import Figure, Panel
-from domkl.experiments.reproduce.document import (
-    Section,
-    Value,
-    limit,
-    numbers,
-    points,
-)
+from domkl.experiments.reproduce.document import Section, limit, numbers, points
 from domkl.experiments.reproduce.session import Runs, Session
 from domkl.experiments.store import Results
 from domkl.typing import Floats
@@ -34,13 +29,12 @@ CURVES = ("mse", "cv")
 def runs(session: Session) -> Runs:
     """By curve and size."""
     found: Runs = {}
-    for name, (algorithm, is_fixed) in SERIES.items() if session.available(NEEDED) else ():
-        for size in SIZES:
-            connection = min(5 / size, 1.0) if is_fixed else 0.5
-            found[name, size] = session.curves(
-                NEEDED[0], f"{name}, K = {size}", algorithm,
-                n_learners=size, connection=connection,
-            )  # fmt: skip
+    for name, size in product(SERIES, SIZES) if session.available(NEEDED) else ():
+        algorithm, is_fixed = SERIES[name]
+        found[name, size] = session.curves(
+            NEEDED[0], f"{name}, K = {size}", algorithm,
+            n_learners=size, connection=min(5 / size, 1.0) if is_fixed else 0.5,
+        )  # fmt: skip
     return found
 
 
@@ -64,7 +58,12 @@ def section(session: Session) -> Section:
             panels.append(Panel(when, "learners K", curve.upper(), lines))
     caption = "MSE and CV against the number of learners."
     made.figures = [Figure("figure-2", caption, panels, n_columns=2)]
-    made.table("figure-2", _rows(found, shortest), shortest=shortest)
+    rows = []
+    for name in SERIES:
+        values = [_percent(found, name, curve, t) for t in (None, shortest) for curve in CURVES]
+        for size, *row in zip(SIZES, *values, strict=True):
+            rows.append([name, size, int(found[name, size]["mse"].shape[1]), *row])
+    made.table("figure-2", rows, shortest=shortest)
     _judge(found, made, shortest)
     return made
 
@@ -74,44 +73,27 @@ def _at(found: dict[Any, Results], name: str, curve: str, t: int | None) -> Floa
     return np.array([found[name, size][curve][:, -1 if t is None else t - 1] for size in SIZES])
 
 
-def _rows(found: dict[Any, Results], shortest: int) -> list[list[Value]]:
-    rows: list[list[Value]] = []
-    for name in SERIES:
-        ends = [(t, curve) for t in (None, shortest) for curve in CURVES]
-        values = [100 * _at(found, name, curve, t)[:, 0] for t, curve in ends]
-        for size, row in zip(SIZES, np.transpose(values).tolist(), strict=True):
-            rows.append([name, size, int(found[name, size]["mse"].shape[1]), *row])
-    return rows
+def _percent(found: dict[Any, Results], name: str, curve: str, t: int | None) -> Floats:
+    """Means over trials times 100, for each size."""
+    return 100 * _at(found, name, curve, t)[:, 0]
 
 
 def _judge(found: dict[Any, Results], made: Section, shortest: int) -> None:
-    def values(name: str, curve: str, t: int | None = None) -> Floats:
-        return _at(found, name, curve, t)[:, 0]
-
-    def percents(values: Floats) -> str:
-        return numbers(100 * values)
-
     (mse, cv), (equal_mse, equal_cv) = (
-        [values(HALF, curve, t) for curve in CURVES] for t in (None, shortest)
+        [_percent(found, HALF, curve, t) for curve in CURVES] for t in (None, shortest)
     )
-    mse_spread, cv_spread = mse.max() / mse.min(), cv.max() / cv.min()
+    degree, equal_degree = (_percent(found, FIXED, "cv", t) for t in (None, shortest))
+    spread = mse.max() / mse.min()
+    told = {"cv": numbers(cv), "equal_cv": numbers(equal_cv), "shortest": shortest}
+    is_small = bool(spread <= limit("figure-2-size") and cv.max() <= 0.1 * mse.min())
     made.judge(
-        "figure-2-size",
-        bool(mse_spread <= limit("figure-2-size") and cv.max() <= 0.1 * mse.min()),
-        NEEDED,
-        sizes=numbers(SIZES), mse=percents(mse), cv=percents(cv), mse_spread=mse_spread,
-        cv_spread=cv_spread, equal_mse=percents(equal_mse), equal_cv=percents(equal_cv),
-        shortest=shortest,
+        "figure-2-size", is_small, NEEDED, **told, sizes=numbers(SIZES), mse=numbers(mse),
+        mse_spread=spread, cv_spread=cv.max() / cv.min(), equal_mse=numbers(equal_mse),
     )  # fmt: skip
-    made.judge(
-        "figure-2-cv", _falls(cv), NEEDED, cv=percents(cv), shortest=shortest,
-        equal_cv=percents(equal_cv), falls="falls" if _falls(equal_cv) else "does not fall",
-    )  # fmt: skip
-    degree, equal = (values(FIXED, "cv", t) for t in (None, shortest))
-    made.judge(
-        "figure-2-degree", _falls(degree[::-1]), NEEDED,
-        cv=percents(degree), shortest=shortest, equal_cv=percents(equal),
-    )  # fmt: skip
+    falls = "falls" if _falls(equal_cv) else "does not fall"
+    made.judge("figure-2-cv", _falls(cv), NEEDED, **told, falls=falls)
+    told |= {"cv": numbers(degree), "equal_cv": numbers(equal_degree)}
+    made.judge("figure-2-degree", _falls(degree[::-1]), NEEDED, **told)
 
 
 def _falls(values: Floats) -> bool:

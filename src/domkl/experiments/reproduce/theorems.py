@@ -14,16 +14,9 @@ from domkl import rng
 from domkl.data.streams import deal
 from domkl.data.synthetic import star, two_neighbors
 from domkl.experiments.figures import Figure, Panel
-from domkl.experiments.reproduce.document import (
-    Section,
-    Value,
-    limit,
-    numbers,
-    points,
-)
-from domkl.experiments.reproduce.regrets import Rounds, regrets, weight_gaps
+from domkl.experiments.reproduce.document import Section, limit, listed, numbers, points
 from domkl.experiments.reproduce.session import PANELS, Runs, Session
-from domkl.experiments.reproduce.tasks import Stream
+from domkl.experiments.reproduce.tasks import Rounds, Stream, regrets, weight_gaps
 from domkl.experiments.store import Results
 from domkl.metrics.intervals import interval
 from domkl.typing import Floats
@@ -153,23 +146,18 @@ def _theorems(groups: dict[Any, Group], made: Section, names: list[str]) -> None
         group = groups[stream]
         for part, regret in (("a", "accuracy"), ("b", "discrepancy")):
             reading = f"{regret}, worst learner"
-            seen = ", ".join(f"{d} {_growth(groups[d, kind], reading):.2f}" for d in names)
+            seen = listed({data: _growth(groups[data, kind], reading) for data in names})
             power = _growth(group, reading)
             rates = [mean / n for n, mean in zip(group, _means(group, reading), strict=True)]
             made.judge(
                 f"theorem-{number}{part}", power <= SUBLINEAR, sublinear=SUBLINEAR, seen=seen,
-                rates=numbers(rates, ", "), rounds=_rounds(group), power=power,
+                rates=numbers(rates, ", "), rounds=", ".join(map(str, group)), power=power,
             )  # fmt: skip
-
-
-def _rounds(group: Group) -> str:
-    return ", ".join(map(str, group))
 
 
 def _lemma(group: Group, made: Section) -> None:
     """zeta, the printed lower bound and the true one, of the first trial, where J is all."""
-    rows: list[list[Value]] = []
-    below, above = [], []
+    rows, below, above = [], [], []
     for n, results in group.items():
         loss, eta_g = results["loss"][0], math.sqrt(n)  # (K, P)
         log_kernels = np.log(loss.shape[1])
@@ -181,25 +169,24 @@ def _lemma(group: Group, made: Section) -> None:
         rows.append([n, zeta, printed, below[-1], true, above[-1]])
     made.table("lemma-3", rows)
     given = {"below": numbers(below, ", "), "above": numbers(above, ", ")}
-    made.judge("lemma-3", min(below) >= -1e-9, rounds=_rounds(group), **given)
+    made.judge("lemma-3", min(below) >= -1e-9, rounds=", ".join(map(str, group)), **given)
 
 
 def _what_holds(streams: dict[str, Group], made: Section) -> None:
-    rows: list[list[Value]] = []
+    rows: list[list[Any]] = []
     for name, group in streams.items():
-        for n, results in group.items():
-            means = [float(np.mean(reading(results))) / n for reading in READINGS.values()]
-            rows.append([name, n, *means])
+        means = zip(*(_means(group, reading) for reading in READINGS), strict=True)
+        rows += [
+            [name, n, *(mean / n for mean in each)] for n, each in zip(group, means, strict=True)
+        ]
     made.table("streams", rows)
     powers = {name: _growth(group, "accuracy, network") for name, group in streams.items()}
-    seen = ", ".join(f"{name} {power:.2f}" for name, power in powers.items())
     is_true = all(power <= SUBLINEAR for power in powers.values())
-    made.judge("network-regret", is_true, seen=seen)
+    made.judge("network-regret", is_true, seen=listed(powers))
 
 
 def _a4(gaps: dict[str, Group], made: Section) -> None:
-    rows: list[list[Value]] = []
-    powers, largest = {}, {}
+    rows, powers, largest = [], {}, {}
     for name, group in gaps.items():
         squares = [float(np.mean(results["squares"])) for results in group.values()]
         tops = [float(results["largest"].max()) for results in group.values()]
@@ -207,6 +194,5 @@ def _a4(gaps: dict[str, Group], made: Section) -> None:
         for n, square, top in zip(group, squares, tops, strict=True):
             rows.append([name, n, square, square / math.sqrt(n), top])
     made.table("a4", rows)
-    seen = ", ".join(f"{name} {power:.2f}" for name, power in powers.items())
-    is_true = powers[LONG] <= SUBLINEAR
+    seen, is_true = listed(powers), powers[LONG] <= SUBLINEAR
     made.judge("a4", is_true, seen=seen, long=largest[LONG], star=largest[STAR])

@@ -12,12 +12,16 @@ from domkl.experiments.reproduce.document import (
     Claim,
     ReportTable,
     Section,
+    as_html,
+    as_markdown,
+    failed,
     joined,
     judged,
     line,
+    number,
     points,
+    tally,
 )
-from domkl.experiments.reproduce.page import as_html, as_markdown, failed, number, tally
 from domkl.experiments.reproduce.theorems import growth
 
 CLAIM = Claim("id", "It <works> & is | fine.", "Section 1", "Seen: 1 < 2.")

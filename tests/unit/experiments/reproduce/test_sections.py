@@ -7,14 +7,13 @@ from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import (
     beyond,
     claims,
-    conductivity,
     figure_1,
     figure_2,
     paper,
     table_1,
     theorems,
 )
-from domkl.experiments.reproduce.page import as_html, figures_of
+from domkl.experiments.reproduce.document import as_html, figures_of
 from domkl.experiments.reproduce.session import SETS, Session
 from domkl.experiments.reproduce.tasks import Stream
 from domkl.experiments.store import Store
@@ -65,7 +64,7 @@ def weather(key, mse_factor=1.0, middle=1.0):
     """The printed numbers, with the paper's start taken off."""
     if key in table_1.VARIANTS or table_1.INSTEAD in key:
         return 0.005, 0.001
-    if key[0] in conductivity.CHOICES:
+    if key[0] in table_1.CHOICES:
         return 1.0, 1.0
     _, eta_g, rho = key
     theirs = paper.TABLE_1[eta_g, rho]["weather"]
@@ -103,7 +102,7 @@ def test_the_nearest_preparation_is_named(tmp_path):
     nearest = ("last", "each column by itself", "blocks")
 
     def rule(key):
-        if key[0] not in conductivity.CHOICES:
+        if key[0] not in table_1.CHOICES:
             return weather(key)
         choice, rho = key
         theirs = paper.TABLE_1[10, rho]["conductivity"][0] / 100

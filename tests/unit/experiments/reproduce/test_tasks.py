@@ -9,10 +9,19 @@ import domkl
 from domkl.data.synthetic import star, two_neighbors
 from domkl.experiments.options import Setting
 from domkl.experiments.reproduce.document import last
-from domkl.experiments.reproduce.privacy import eavesdrop
-from domkl.experiments.reproduce.regrets import Rounds, growing, regrets, weight_gaps
 from domkl.experiments.reproduce.session import Session
-from domkl.experiments.reproduce.tasks import Stream, Task, curves, curves_task, rival_task
+from domkl.experiments.reproduce.tasks import (
+    Rounds,
+    Stream,
+    Task,
+    curves,
+    curves_task,
+    eavesdrop,
+    growing,
+    regrets,
+    rival_task,
+    weight_gaps,
+)
 from domkl.experiments.rivals import installed
 from domkl.experiments.store import Store
 
