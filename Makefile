@@ -7,6 +7,7 @@
 # make dist   build wheel and sdist twice, compare them, install both into empty environments, and
 #             run the unit and contract tests against the installed wheel
 # make pythons  try the wheel under every supported Python that is here
+# make numbas  try the wheel with one release of each supported Numba
 # make licences  list the licences of what domkl needs
 # make examples  run the examples, and write their pictures to docs/images/examples
 # make quick  lint and test without real processes, documents and long runs; for while one writes
@@ -25,7 +26,7 @@ EXAMPLES := stations homes drift river_classifier newcomer mesh_heals own_algori
 # tests of what one reads: `make docs-test` runs them, and `make test` leaves them out
 DOCUMENTS := tests/test_docs.py tests/site
 
-.PHONY: run test docs docs-test examples release dist pythons licences quick lint types soak attack bench clean
+.PHONY: run test docs docs-test examples release dist pythons numbas licences quick lint types soak attack bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
@@ -52,6 +53,9 @@ dist:
 
 pythons:
 	$(PYTHON) tools/dist.py pythons
+
+numbas:
+	$(PYTHON) tools/dist.py numbas
 
 licences: $(VENV)/dev.stamp
 	$(BIN)/python tools/licences.py --write

@@ -1,9 +1,11 @@
-"""Build wheel and sdist, reproducibly, and try them: python tools/dist.py build|try|test|pythons
+"""Build wheel and sdist, reproducibly, and try them: python tools/dist.py ACTION
 
 build     from the committed files, twice, in two folders; the digests must be equal
 try       install wheel and sdist into empty environments and run tools/smoke.py there
 test      install the wheel into an empty environment and run the tests of the sdist against it
 pythons   install the wheel under every supported Python that is found here, and run tools/smoke.py
+numbas    install the wheel with several versions of Numba, or those that follow, and run
+          tools/hosts.py twice: the second time with the binaries that the first has stored
 
 Everything but dist/ lies in a temporary folder. Packages come from where pip is set up to look.
 """
@@ -22,6 +24,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
 SUPPORTED = ("3.11", "3.12", "3.13", "3.14")
+#: one release of each Numba that pyproject.toml allows
+NUMBAS = ("0.61.2", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.1")
+#: the packages whose versions go with that of Numba
+FREE = ("numba", "llvmlite", "numpy")
 EXTRAS = "mesh,reports,sklearn"
 #: what `test` runs; left out are the tests of these tools, and those that start processes, drive a
 #: browser or take long to compile
@@ -42,12 +48,15 @@ def run(*words: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def environment(folder: Path, python: str, *packages: str) -> Path:
-    """A virtual environment with these packages; its Python."""
+def environment(folder: Path, python: str, *packages: str, free: tuple[str, ...] = ()) -> Path:
+    """A virtual environment with these packages; its Python. Some need not have their pins."""
     run(python, "-m", "venv", folder)
     made = folder / "bin" / "python"
     pip = (made, "-m", "pip", "--quiet", "--disable-pip-version-check", "install")
-    run(*pip, "-c", ROOT / "constraints.txt", *packages)
+    pins = (ROOT / "constraints.txt").read_text().splitlines(keepends=True)
+    kept = folder / "constraints.txt"
+    kept.write_text("".join(row for row in pins if row.split("==")[0] not in free))
+    run(*pip, "-c", kept, *packages)
     return made
 
 
@@ -136,6 +145,29 @@ def pythons() -> None:
         print(f"not found here, and not tried: Python {', '.join(missing)}")
 
 
+def numbas(versions: list[str]) -> None:
+    """Compare the hosts with each of these versions of Numba; say which fail."""
+    failed = []
+    for version in versions:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            wanted = (f"numba=={version}", f"domkl @ {built('.whl').as_uri()}")
+            made = environment(folder / "env", sys.executable, *wanted, free=FREE)
+            words = (made, "-I", ROOT / "tools" / "hosts.py")
+            surroundings = os.environ | {"NUMBA_CACHE_DIR": str(folder / "binaries")}
+            digests = set()
+            for _ in range(2):
+                done = subprocess.run(
+                    words, cwd=folder, env=surroundings, stdout=subprocess.PIPE, text=True
+                )
+                print(done.stdout, end="", flush=True)
+                digests.add(done.stdout.split()[-1] if done.returncode == 0 else "failed")
+            if len(digests) > 1 or "failed" in digests:
+                failed.append(version)
+    if failed:
+        sys.exit(f"hosts differ, or do not run, with numba {', '.join(failed)}")
+
+
 def _python(version: str) -> str | None:
     """An interpreter of this version: on the path, or of pyenv."""
     places = [shutil.which(f"python{version}")]
@@ -154,8 +186,10 @@ def _python(version: str) -> str | None:
 def main() -> None:
     """Do what is asked."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=("build", "try", "test", "pythons"))
-    action = parser.parse_args().action
+    parser.add_argument("action", choices=("build", "try", "test", "pythons", "numbas"))
+    parser.add_argument("versions", nargs="*", help="of Numba, for numbas")
+    args = parser.parse_args()
+    action = args.action
     if action == "build":
         build()
     elif action == "try":
@@ -163,6 +197,8 @@ def main() -> None:
             smoke(sys.executable, built(suffix))
     elif action == "test":
         test()
+    elif action == "numbas":
+        numbas(args.versions or list(NUMBAS))
     else:
         pythons()
 
