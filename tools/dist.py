@@ -1,7 +1,8 @@
 """Build wheel and sdist, reproducibly, and try them: python tools/dist.py ACTION
 
 build     from the committed files, twice, in two folders; the digests must be equal
-try       install wheel and sdist into empty environments and run tools/smoke.py there
+try       install wheel and sdist into empty environments and run tools/smoke.py there; and the
+          wheel once more, with what it needs from requirements.lock, by hash
 test      install the wheel into an empty environment and run the tests of the sdist against it
 pythons   install the wheel under every supported Python that is found here, and run tools/smoke.py
 numbas    install the wheel with several versions of Numba, or those that follow, and run
@@ -48,15 +49,29 @@ def run(*words: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     return done.stdout.strip()
 
 
-def environment(folder: Path, python: str, *packages: str, free: tuple[str, ...] = ()) -> Path:
-    """A virtual environment with these packages; its Python. Some need not have their pins."""
+def empty(folder: Path, python: str) -> tuple[Path, tuple[str | Path, ...]]:
+    """A virtual environment with nothing; its Python, and the command that installs."""
     run(python, "-m", "venv", folder)
     made = folder / "bin" / "python"
-    pip = (made, "-m", "pip", "--quiet", "--disable-pip-version-check", "install")
+    return made, (made, "-m", "pip", "--quiet", "--disable-pip-version-check", "install")
+
+
+def environment(folder: Path, python: str, *packages: str, free: tuple[str, ...] = ()) -> Path:
+    """A virtual environment with these packages; its Python. Some need not have their pins."""
+    made, pip = empty(folder, python)
     pins = (ROOT / "constraints.txt").read_text().splitlines(keepends=True)
     kept = folder / "constraints.txt"
     kept.write_text("".join(row for row in pins if row.split("==")[0] not in free))
     run(*pip, "-c", kept, *packages)
+    return made
+
+
+def locked(folder: Path, python: str, package: Path) -> Path:
+    """A virtual environment with the lock file's packages and a built file; its Python."""
+    made, pip = empty(folder, python)
+    run(*pip, "--require-hashes", "-r", ROOT / "requirements.lock")
+    run(*pip, "--no-deps", package)
+    run(made, "-m", "pip", "check")
     return made
 
 
@@ -98,16 +113,20 @@ def built(suffix: str) -> Path:
     return found[0]
 
 
-def smoke(python: str, package: Path) -> None:
+def smoke(python: str, package: Path, from_lock: bool = False) -> None:
     """Install a built file into an empty environment, and try it there."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        made = environment(folder / "env", python, f"domkl[{EXTRAS}] @ {package.as_uri()}")
+        if from_lock:
+            made = locked(folder / "env", python, package)
+        else:
+            made = environment(folder / "env", python, f"domkl[{EXTRAS}] @ {package.as_uri()}")
         work = folder / "work"
         work.mkdir()
         said = run(made, "-I", ROOT / "tools" / "smoke.py", cwd=work, NUMBA_CACHE_DIR=str(folder))
-    print(f"{package.name}: {said}; {time.monotonic() - start:.0f} s", flush=True)
+    how = " from requirements.lock" if from_lock else ""
+    print(f"{package.name}{how}: {said}; {time.monotonic() - start:.0f} s", flush=True)
 
 
 def test() -> None:
@@ -195,6 +214,7 @@ def main() -> None:
     elif action == "try":
         for suffix in (".whl", ".tar.gz"):
             smoke(sys.executable, built(suffix))
+        smoke(sys.executable, built(".whl"), from_lock=True)
     elif action == "test":
         test()
     elif action == "numbas":
