@@ -211,9 +211,9 @@ def rotate_keys(args: argparse.Namespace) -> int:
 def backup(args: argparse.Namespace) -> int:
     """Write a mesh or a learner to an archive, while nodes run.
 
-    The archive is new. It contains mesh.toml, certificates, and the state and log of each
-    learner. Private keys and tokens are included only with --with-keys: whoever has such an archive
-    can join the mesh.
+    The archive is new. It contains mesh.toml, certificates, and the state and write-ahead log of
+    each learner. Private keys and tokens are included only with --with-keys: whoever has such an
+    archive can join the mesh.
 
       domkl mesh backup my-mesh my-mesh.tar.gz
       domkl mesh backup /var/lib/domkl/roof roof.tar.gz

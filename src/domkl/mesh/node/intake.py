@@ -1,4 +1,4 @@
-"""The one way in for samples: read and checked, written to the log, appended to the backlog.
+"""The one way in for samples: checked, written to the write-ahead log, and appended.
 
 All sources use it: HTTP, standard input, files, MQTT, and the write-ahead log after a
 restart. There are three kinds of meshes, by the mesh file:

@@ -150,7 +150,7 @@ class Node:
         """Compile, continue from the checkpoint, and look for the neighbors."""
         folder, backlog, config = self.folder, self.backlog, self.folder.config
         for path in backlog.checkpoints.damaged:
-            after = f"going on from sample {backlog.position}, and learning the rest of the log"
+            after = f"going on from sample {backlog.position}, and learning the rest again"
             self._alarm("checkpoint", "", f"{path} is damaged or not finite; {after}")
         await asyncio.to_thread(warm_up, self.models[-1])
         epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)

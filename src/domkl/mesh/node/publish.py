@@ -2,7 +2,7 @@
 
 The rules of this file
 ----------------------
-- A prediction has an id: the learner, a random part, and the number of its sample in the log.
+- The id of a prediction: the learner, a random part, its sample's number in the write-ahead log.
 - Before a prediction is given to an outlet, its number is on disk (`Published`). After a kill, what
   the node learns again up to this number is not published again; what was just being published may
   be missing.

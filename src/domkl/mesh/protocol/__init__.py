@@ -151,7 +151,7 @@ Learner c crashes. After four seconds of silence b closes the edge, and goes on 
 6 s, b: c was not heard for 4 s
 
 It restarts from its last checkpoint, with a greater incarnation. The driver hands over the samples
-since then again; a node keeps them in a log.
+since then again; a node keeps them in a write-ahead log.
 
 >>> learners["c"] = Protocol("c", model, neighbors["c"], incarnation=2, snapshot=disk["c"])
 >>> learners["c"].learned

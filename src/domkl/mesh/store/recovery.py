@@ -2,7 +2,7 @@
 
 The rules of this file
 ----------------------
-- No acknowledged sample is lost without a line in the log that says how many were lost.
+- No acknowledged sample is lost without a line in the node's log that says how many were lost.
 - Where acknowledged samples are missing, the node does not start, unless its operator accepts the
   loss (``domkl node --accept-loss``). Nothing on disk is changed before that.
 - A repair writes a new log of all samples that can still be read, with numbers without gaps,
@@ -33,6 +33,7 @@ from domkl.mesh.store.wal import (
 from domkl.storage import sync_folder
 
 LOG, NEW, MARK = "journal", "journal.new", "acknowledged"  # names on disk, as of 0.1
+ABOUT = "write-ahead log"  # what lines in the node's log are about, as an event or a kind of alarm
 AT_ONCE = 256  # samples of a frame of a repaired log
 
 Numbered = tuple[int, Entry]
@@ -64,7 +65,7 @@ def open_log(folder: Path, width: int, known: Checkpointed, accept_loss: bool = 
     acknowledged = max(accepted, known.position)
     if mark.number is None and known.accepted:
         text = f"{mark.path} is missing or damaged; samples after {acknowledged} cannot be counted"
-        event("alarm", logging.WARNING, kind="log", text=text)
+        event("alarm", logging.WARNING, kind=ABOUT, text=text)
     try:
         log = _open_sound(folder / LOG, width, mark, known, acknowledged)
         opened = Opened(log, known.position, 0)
@@ -72,7 +73,7 @@ def open_log(folder: Path, width: int, known: Checkpointed, accept_loss: bool = 
         opened = _recover(folder, width, mark, known, acknowledged, accept_loss, str(damage))
     if opened.log.n_cut:
         text = "the end of the write-ahead log was cut off: it was never acknowledged"
-        event("log", samples=opened.log.n_cut, text=text)
+        event(ABOUT, samples=opened.log.n_cut, text=text)
     _begin(mark, opened.log.last)
     return opened
 
@@ -98,7 +99,7 @@ def _begin(mark: Mark, last: int) -> None:
         mark.begin(last)
     except OSError as error:
         text = f"{mark.path} cannot be written: {error.strerror}; a loss could not be counted"
-        event("alarm", logging.WARNING, kind="log", text=text)
+        event("alarm", logging.WARNING, kind=ABOUT, text=text)
 
 
 def _recover(
@@ -129,7 +130,7 @@ def _recover(
         event("samples lost", logging.ERROR, lost=n_lost, text=text)
     else:
         text = f"{damage}; no acknowledged sample is lost: all are learned or can be read"
-        event("alarm", logging.WARNING, kind="log", text=text)
+        event("alarm", logging.WARNING, kind=ABOUT, text=text)
     _rebuild(folder, width, position, [*_before(found, position), *kept])
     mark.set(position + len(kept))
     log = WriteAheadLog(folder / LOG, width, mark, position)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domkl.errors import DataError, MeshError
+from domkl.mesh.store import recovery
 from domkl.mesh.store import wal as module
 from domkl.mesh.store.wal import MARK, DiskFullError, Entry, WriteAheadLog
 
@@ -99,6 +100,19 @@ def test_a_torn_frame_may_hold_what_looks_like_a_frame(tmp_path):
     (path,) = (tmp_path / "other").iterdir()
     path.write_bytes(path.read_bytes()[:-1])
     assert WriteAheadLog(tmp_path / "other", log.width).last == 0
+
+
+def test_the_nodes_log_calls_it_the_write_ahead_log(tmp_path, caplog):
+    filled(tmp_path / recovery.LOG, 1, 1)
+    (path,) = (tmp_path / recovery.LOG).iterdir()
+    path.write_bytes(path.read_bytes()[:-1])
+    with caplog.at_level("INFO"):
+        opened = recovery.open_log(tmp_path, 2, recovery.Checkpointed(0, 0, False, False))
+    opened.log.close()
+    assert opened.log.last == 1
+    (record,) = caplog.records
+    assert record.message == "write-ahead log"
+    assert record.facts["text"].startswith("the end of the write-ahead log was cut off")
 
 
 def test_a_lost_file_is_an_error(tmp_path, monkeypatch):
