@@ -223,7 +223,7 @@ def _title(data: "Prepared", setting: Setting) -> str:
     kind = f"AR({n_inputs})" if data.is_series else f"{n_inputs} inputs"
     n_rounds = len(data.y) // (1 if data.stations else setting.n_learners)
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
-    sizes = ", ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
+    sizes = ", ".join(f"{n} {what}{'s' if n != 1 else ''}" for what, n in counts.items())
     return f"{data.name}: {kind}, {sizes}"
 
 

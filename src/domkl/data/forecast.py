@@ -90,8 +90,8 @@ def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
         some = ", ".join(plan.names[:5]) + (", …" if len(plan.names) > 5 else "")
         raise DataError(
             f"some node must have all inputs ({some}) at one time and a label"
-            f" {longest} ticks later, got none in {n_ticks} ticks; lags may be too long, or an"
-            " input may be missing throughout"
+            f" {longest} tick{'s' * (longest != 1)} later, got none in {n_ticks} ticks; lags may be"
+            " too long, or an input may be missing throughout"
         )
     first = int(known[0])
     made = {}
