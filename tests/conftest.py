@@ -1,4 +1,8 @@
-"""Shared settings: a Hypothesis profile that repeats itself, the oracle and helpers on the path."""
+"""Shared settings: a Hypothesis profile that repeats itself, the oracle and helpers on the path.
+
+Linear algebra has one thread, here and in the processes that tests start: on the small matrices of
+tests, the threads of several processes mostly wait for each other, and use all cores meanwhile.
+"""
 
 import os
 import sys
@@ -6,6 +10,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before NumPy is loaded
+    os.environ.setdefault(name, "1")
 
 sys.path.insert(0, str(Path(__file__).parent / "oracle"))
 sys.path.insert(0, str(Path(__file__).parent / "support"))
