@@ -1,7 +1,8 @@
 """Compile what most tests call before the first one, shared out over the workers of pytest-xdist.
 
 On a fresh clone nothing is compiled. Left alone, every worker would compile the same functions at
-the same time. Here each worker claims the next case that nobody has, and all store their binaries
+the same time. Here each worker claims the next family of algorithms that nobody has, because what
+the hosts of one family have in common is compiled once in a process, and all store their binaries
 in the one cache on disk. Where the sources are those of the last run there is nothing to do.
 """
 
@@ -16,10 +17,9 @@ from domkl.algorithms import base
 from domkl.algorithms.registry import ALGORITHMS
 
 HOSTS = ({"cv": "exact"}, {"cv": "off"}, {"cv": "exact", "interpreted": True})
-#: neighbors in this order share few binaries, so that workers that start together do not repeat
-CASES = [
-    (name, host, dtype) for name in ALGORITHMS for host in HOSTS for dtype in ("float64", "float32")
-]
+#: families by the modules of their laws; the types of numbers have no binaries in common
+FAMILIES = sorted({entry.home.partition(":")[0] for entry in ALGORITHMS.values()})
+CASES = [(family, dtype) for family in FAMILIES for dtype in ("float64", "float32")]
 STAMP = "domkl/compiled"
 
 
@@ -31,15 +31,22 @@ def sources():
     return digest.hexdigest()
 
 
-def run_case(name, host, dtype):
-    algorithm = ALGORITHMS[name].make()
+def run_case(family, dtype):
+    """Run all algorithms of a family in all hosts."""
+    entries = [each for each in ALGORITHMS.values() if each.home.startswith(f"{family}:")]
+    patience, base.PATIENCE = base.PATIENCE, 0.0
+    for entry in entries:
+        for host in HOSTS:
+            run(entry.make(), dtype=dtype, **host)
+    base.PATIENCE = patience
+
+
+def run(algorithm, **host):
     bank = domkl.gaussian_bank([1.0] if algorithm.single_kernel else [0.1, 1.0])
     features = domkl.RandomFeatures.draw(bank, 2, 3, seed=0)
     rng = np.random.default_rng(0)
     X, y = rng.random((2, 3, 2)), rng.random((2, 3))
-    patience, base.PATIENCE = base.PATIENCE, 0.0
-    domkl.simulate(algorithm, X, y, domkl.Graph.path(3), features, dtype=dtype, **host)
-    base.PATIENCE = patience
+    domkl.simulate(algorithm, X, y, domkl.Graph.path(3), features, **host)
 
 
 def warm_up(cache, folder):
