@@ -222,15 +222,15 @@ def test_a_users_law_is_stored_and_never_stale(tmp_path):
 
 USE_BOTH = """
 import importlib, sys
-import numpy as np, domkl
-from domkl.algorithms import base
-base.PATIENCE = 0.0
-X, y = np.ones((3, 2, 1)), np.ones((3, 2))
-features = domkl.RandomFeatures(np.ones((1, 2, 1)))
+import numpy as np, tiny
+from domkl.algorithms.base import Inputs, Prediction
+inputs = Inputs(np.ones((2, 1)), np.ones((2, 1, 2)), np.ones((2, 1)))
 for name in sys.argv[1:]:
     own = importlib.import_module(name)
-    run = domkl.simulate(own.Constant(), X, y, domkl.Graph.ring(2), features, cv="off")
-    print(run.predictions[0, 0])
+    prediction = Prediction(np.zeros(2), np.zeros((2, 1)))
+    state = own.State(np.zeros((2, 1, 2)))
+    tiny.play(state, own.Constant().compiled, inputs, prediction)
+    print(prediction.y_hat[0])
 """
 
 
@@ -243,6 +243,7 @@ def test_laws_whose_classes_have_the_same_names_are_told_apart(tmp_path):
         out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
         return [float(word) for word in out.split()]
 
+    (tmp_path / "tiny.py").write_text(TINY)
     (tmp_path / "helper.py").write_text(HELPER.format("1.0", "1"))
     for name, value in (("one", "1.0"), ("three", "3.0")):
         (tmp_path / f"{name}.py").write_text(OWN.format(value))
