@@ -36,9 +36,8 @@ def load_case():
     return module
 
 
-@pytest.fixture(scope="module", autouse=True)
 def in_one_process():
-    """Every algorithm's run; and what ranks would else compile all at once is compiled."""
+    """Every algorithm's run."""
     ranks = load_case()
     return {
         name: domkl.simulate(
@@ -48,22 +47,33 @@ def in_one_process():
     }
 
 
-@pytest.mark.parametrize("n_ranks", [2, 4])
-def test_ranks_equal_one_process(n_ranks, in_one_process, tmp_path):
-    """States and predictions to the bit, wherever a learner is; curves to rounding."""
-    done = run_ranks(n_ranks, "equal", tmp_path)
-    assert done.returncode == 0, done.stderr
-    for name, one in in_one_process.items():
-        parts = [np.load(tmp_path / f"{name} {rank}.npz") for rank in range(n_ranks)]
-        assert sorted(np.concatenate([part["learners"] for part in parts])) == list(range(41))
-        for part in parts:
-            learners = part["learners"]
-            np.testing.assert_array_equal(part["predictions"], one.predictions[:, learners], name)
-            for field, values in one.state._asdict().items():
-                own = values[learners] if len(values) else values
-                np.testing.assert_array_equal(part[f"state.{field}"], own, f"{name} {field}")
-            np.testing.assert_allclose(part["mse"], one.mse, rtol=1e-12, err_msg=name)
-            np.testing.assert_allclose(part["cv"], one.cv, rtol=1e-9, err_msg=name)
+def test_ranks_equal_one_process(tmp_path):
+    """States and predictions to the bit, wherever a learner is; curves to rounding.
+
+    The first rank is alone, and compiles what several would else compile all at once.
+    """
+    expected = in_one_process()
+    for n_ranks in (1, 2, 4):
+        folder = tmp_path / str(n_ranks)
+        folder.mkdir()
+        done = run_ranks(n_ranks, "equal", folder)
+        assert done.returncode == 0, done.stderr
+        for name, one in expected.items():
+            parts = [np.load(folder / f"{name} {rank}.npz") for rank in range(n_ranks)]
+            assert_parts_of(one, parts, f"{name} on {n_ranks}")
+
+
+def assert_parts_of(one, parts, name):
+    """What the ranks have together is what one process has."""
+    assert sorted(np.concatenate([part["learners"] for part in parts])) == list(range(41)), name
+    for part in parts:
+        learners = part["learners"]
+        np.testing.assert_array_equal(part["predictions"], one.predictions[:, learners], name)
+        for field, values in one.state._asdict().items():
+            own = values[learners] if len(values) else values
+            np.testing.assert_array_equal(part[f"state.{field}"], own, f"{name} {field}")
+        np.testing.assert_allclose(part["mse"], one.mse, rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(part["cv"], one.cv, rtol=1e-9, err_msg=name)
 
 
 def test_what_cannot_be_run_is_refused_on_all_ranks(tmp_path):
