@@ -4,6 +4,7 @@ A rule is one test, which lists all that break it.
 """
 
 import ast
+import functools
 import importlib.util
 import re
 import subprocess
@@ -63,8 +64,14 @@ THIRD_PARTY = {
 #: annotationlib since Python 3.14
 STANDARD = sys.stdlib_module_names | {"annotationlib"}
 FILES = sorted(p for p in SOURCE.rglob("*.py") if p != SOURCE / "__init__.py")
-TREES = {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in FILES}
+NAMES = [path.relative_to(SOURCE).as_posix() for path in FILES]
 MAX_LINES = 600  # lines of code of a file, by tools/lines.py
+
+
+@functools.cache
+def trees():
+    """Give the syntax tree of each file of the package by its name."""
+    return {name: ast.parse((SOURCE / name).read_text()) for name in NAMES}
 
 
 def imports(tree):
@@ -98,7 +105,7 @@ def test_imports_go_down():
     """Between packages; third parties as listed above, at the top of a file."""
     wrong = [
         f"{name} imports {module}{'' if is_top else ' inside a function'}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for module, is_top in imports(tree)
         if not is_allowed(Path(name).parts[0].removesuffix(".py"), module, is_top)
     ]
@@ -125,7 +132,7 @@ def test_numbas_private_parts_are_in_one_file():
     """So a new release of Numba can break one file, which states the versions that were tested."""
     home = "core/numba_internals.py"
     found = []
-    for name, tree in TREES.items():
+    for name, tree in trees().items():
         for node in ast.walk(tree) if name != home else ():
             names = [getattr(node, "module", None), getattr(node, "attr", None)]
             names += [
@@ -201,7 +208,7 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_no_global_randomness():
     used = [
         f"{name}: {ast.unparse(node)}"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and ast.unparse(node).startswith("np.random.")
@@ -222,7 +229,7 @@ def test_functions_stay_short():
     """No function needs a screen of its own, and most of them are a few lines."""
     lengths = {
         f"{name}: {node.name}": code_lines(node)
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     }
@@ -242,7 +249,7 @@ def test_files_can_be_read_in_one_sitting():
 
 #: rows of tests/README.md that say where a module without a test file of its own name is tested
 ELSEWHERE = dict(re.findall(r"^\| `([\w/]+\.py)` \| (.+) \|$", README.read_text(), re.M))
-MODULES = {name for name in TREES if not name.endswith("__init__.py")}
+MODULES = {name for name in NAMES if not name.endswith("__init__.py")}
 
 
 def test_every_module_has_tests():
@@ -275,7 +282,7 @@ SHARED_NAMES |= {"OnlineKernelRegressor", "OnlineKernelClassifier", "_Online", "
 
 def test_a_class_name_has_one_home_in_a_layer():
     homes = {}
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and node.name not in SHARED_NAMES:
                 homes.setdefault((file.split("/")[0], node.name), []).append(file)
