@@ -4,10 +4,8 @@ import math
 from typing import Any
 
 from domkl.mesh.protocol.model import Range
-from domkl.mesh.store.history import HistoryRows
+from domkl.mesh.store.history import TRUST, HistoryRows, Records
 from domkl.mesh.store.recorder import Recorder
-from domkl.mesh.store.records import TRUST
-from domkl.mesh.store.ring import Records
 
 EXACT = 6  # significant digits
 
@@ -58,12 +56,8 @@ def history_of(rows: HistoryRows, horizons: tuple[int, ...], target: Range) -> d
     records, units = rows.records, Units(target)
     columns = {
         "start": [int(k) * rows.step for k in records["index"]],
-        "seconds": records["seconds"].tolist(),
-        "queued": records["queued"].tolist(),
-        "n_open": records["n_open"].tolist(),
-        "n_listed": records["n_listed"].tolist(),
-        "sent_bytes": records["sent"].tolist(),
-        "received_bytes": records["received"].tolist(),
+        **{name: records[name].tolist() for name in ("seconds", "queued", "n_open", "n_listed")},
+        **{f"{name}_bytes": records[name].tolist() for name in ("sent", "received")},
         "disagreement": [units.rms(r["gaps"], r["n_gaps"]) for r in records],
         "weights": [[_number(w) for w in row] for row in records["weights"]],
         "trust": {

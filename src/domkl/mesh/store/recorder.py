@@ -5,7 +5,6 @@ disk is written in another thread. A disk that refuses loses history, and stops 
 """
 
 import asyncio
-import errno
 import json
 import math
 import os
@@ -18,9 +17,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl.mesh.protocol.events import Predicted
-from domkl.mesh.store.history import History, HistoryRows
-from domkl.mesh.store.records import SAMPLE, TRUST, plus, sums_of
-from domkl.mesh.store.ring import Records, Ring
+from domkl.mesh.store.history import (
+    SAMPLE,
+    TRUST,
+    History,
+    HistoryRows,
+    Records,
+    Ring,
+    plus,
+    sums_of,
+)
+from domkl.mesh.store.wal import DiskFullError, check_room
 from domkl.storage import write
 
 FOLDER, EVENTS = "history", "events.jsonl"
@@ -40,6 +47,13 @@ class Gauges(NamedTuple):
     received: float
     weights: Sequence[float] = ()
     trust: Mapping[str, float] | None = None
+
+
+class Second(NamedTuple):
+    """What has happened in a second that is over."""
+
+    record: Any
+    samples: Mapping[int, Records]  # by horizon
 
 
 class Event(NamedTuple):
@@ -91,17 +105,15 @@ class Recorder:
         }
         self._samples = {h: ring.newest() for h, ring in self._rings.items()}
         self._fresh: dict[int, list[tuple[float, ...]]] = {h: [] for h in self.horizons}
-        none = sums_of(np.empty(0, SAMPLE))
-        self._scored = dict.fromkeys(self.horizons, none)
+        self._scored = dict.fromkeys(self.horizons, sums_of(np.empty(0, SAMPLE)))
         self._events_file = folder / FOLDER / EVENTS
         self.events = _read_events(self._events_file)
         self._n_lines = 2 * N_EVENTS  # unknown: the first write shortens the file
         self._gauges, self._alarm, self._reserve = gauges, alarm, reserve
         self._place = {h: k for k, h in enumerate(self.horizons)}
-        self._record = self._begun(int(clock()))
+        self._record = self.history.begun(int(clock()))
         self._moved = (0.0, 0.0)  # bytes sent and received, up to the last record
-        self._unwritten: list[Any] = []
-        self._unsaved: dict[int, list[Records]] = {h: [] for h in self.horizons}
+        self._unwritten: list[Second] = []
         self._unlogged: list[Event] = []
         self._task: asyncio.Task[None] | None = None
         self._windows: dict[int, dict[str, Any]] = {}
@@ -149,7 +161,7 @@ class Recorder:
         if second == int(self._record["index"]):
             return
         self._end()
-        self._record = self._begun(second)
+        self._record = self.history.begun(second)
         if self._task is None:
             self._task = asyncio.create_task(self._write())
 
@@ -174,7 +186,8 @@ class Recorder:
 
     def unwritten(self) -> Records:
         """The records that may not be on disk yet, that of this second included."""
-        return np.stack([*self._unwritten, self._completed(self._record.copy())])
+        known = [each.record for each in self._unwritten]
+        return np.stack([*known, self._completed(self._record.copy())])
 
     def rows(self, since: float, step: float) -> HistoryRows:
         """The history since a time, in steps of at least so many seconds."""
@@ -182,9 +195,9 @@ class Recorder:
 
     def seconds_after(self, second: int) -> Records:
         """The records of seconds after this one that are over."""
-        known = [each for each in self._unwritten if each["index"] > second]
+        known = [each.record for each in self._unwritten if each.record["index"] > second]
         end = int(known[0]["index"]) if known else int(self._record["index"])
-        found = self.history.levels[0].ring.read(second + 1, end)
+        found = self.history.seconds(second + 1, end)
         return np.concatenate([found, np.stack(known)]) if known else found
 
     def windows(self) -> dict[int, dict[str, Any]]:
@@ -207,11 +220,6 @@ class Recorder:
     def _newest(self, horizon: int) -> Records:
         return np.concatenate([self._samples[horizon], self._fresh_of(horizon)])[-N_SAMPLES:]
 
-    def _begun(self, second: int) -> Any:
-        """A record to go on with: what another process has left of the same second, or nothing."""
-        found = self.history.levels[0].ring.read(second, second + 1)
-        return found[0].copy() if len(found) else self.history.empty(second)
-
     def _completed(self, record: Any) -> Any:
         """Add this second's samples to a record, and what the node is like now."""
         for h, k in self._place.items():
@@ -230,46 +238,33 @@ class Recorder:
 
     def _end(self) -> None:
         """End the record of this second."""
-        self._unwritten.append(self._completed(self._record))
+        samples = {h: self._fresh_of(h) for h in self.horizons}
+        self._unwritten.append(Second(self._completed(self._record), samples))
         seen = self._gauges()
         self._moved = (seen.sent, seen.received)
         for h in self.horizons:
-            fresh, self._scored[h] = self._fresh_of(h), self.scored(h)
+            self._scored[h] = self.scored(h)
             self._samples[h], self._fresh[h] = self._newest(h), []
-            self._unsaved[h].append(fresh)
 
     async def _write(self) -> None:
         """Write in another thread what has come up to now."""
-        records, samples = list(self._unwritten), self._unsaved
-        events, self._unlogged = self._unlogged, []
-        self._unsaved = {h: [] for h in self.horizons}
+        seconds, events, self._unlogged = list(self._unwritten), self._unlogged, []
         try:
-            await asyncio.to_thread(self._to_disk, records, samples, events)
-        except OSError as error:
+            await asyncio.to_thread(self._to_disk, seconds, events)
+        except (DiskFullError, OSError) as error:
             self._alarm("history", "", f"cannot be written: {error}; the node goes on without")
         finally:
-            del self._unwritten[: len(records)]
+            del self._unwritten[: len(seconds)]
             self._task = None
 
-    def _to_disk(
-        self, records: list[Any], samples: Mapping[int, list[Records]], events: list[Event]
-    ) -> None:
-        self._check_room()
-        for record in records:
+    def _to_disk(self, seconds: list[Second], events: list[Event]) -> None:
+        check_room(self._events_file.parent, self._reserve())
+        for record, samples in seconds:
             self.history.write(record)
-        for h, found in samples.items():
-            if found:
-                self._rings[h].write(np.concatenate(found)[-N_SAMPLES:])
+            for h, found in samples.items():
+                self._rings[h].write(found[-N_SAMPLES:])
         if events:
             self._log(events)
-
-    def _check_room(self) -> None:
-        """OSError if the disk must be left to others."""
-        reserve = self._reserve()
-        if reserve:
-            found = os.statvfs(self._events_file.parent)
-            if found.f_bavail * found.f_frsize < reserve:
-                raise OSError(errno.ENOSPC, f"disk must keep {reserve} bytes free for checkpoints")
 
     def _log(self, events: list[Event]) -> None:
         """Append events; a file that is twice as long as it must be is written anew."""

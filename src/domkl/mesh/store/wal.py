@@ -241,7 +241,7 @@ class WriteAheadLog:
     def _append(self, entries: Sequence[Entry]) -> int:
         if self._failure is not None:
             raise MeshError(self._failure)
-        self._check_room()
+        check_room(self.folder, self.reserve)
         first = self.last + 1
         if not self._segments or self._segments[-1].size >= SEGMENT:
             self._begin(first)
@@ -270,15 +270,6 @@ class WriteAheadLog:
             old, name = self._recent.popleft()
             if self.ids.get(name) == old:
                 del self.ids[name]
-
-    def _check_room(self) -> None:
-        if self.reserve:
-            found = os.statvfs(self.folder)
-            if found.f_bavail * found.f_frsize < self.reserve:
-                raise DiskFullError(
-                    f"disk must keep {self.reserve} bytes free for checkpoints,"
-                    f" got {found.f_bavail * found.f_frsize}; make room"
-                )
 
     def _begin(self, first: int) -> None:
         path = self.folder / f"{first:016d}.log"
@@ -346,6 +337,17 @@ class WriteAheadLog:
             raise DamagedError(
                 f"{self} lacks samples {missing}, and they were acknowledged or"
                 " may have been; restore it from a backup"
+            )
+
+
+def check_room(folder: Path, reserve: int) -> None:
+    """Raise DiskFullError if the disk of a folder has fewer bytes free than must stay free."""
+    if reserve:
+        found = os.statvfs(folder)
+        n_free = found.f_bavail * found.f_frsize
+        if n_free < reserve:
+            raise DiskFullError(
+                f"disk must keep {reserve} bytes free for checkpoints, got {n_free}; make room"
             )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from domkl.mesh.store.ring import HEADER, Ring
+from domkl.mesh.store.history import HEADER, Ring
 
 TYPE = np.dtype([("index", "<i8"), ("check", "<u4"), ("n", "<u4"), ("total", "<f8")])
 
