@@ -30,6 +30,7 @@ NOT_A_NEIGHBOR = "not a neighbor"
 BACKLOG = 128  # connections that may wait to be accepted
 RATE = 2000  # frames a second that are taken from a neighbor; one a round is what learners need
 BURST = 256  # frames that are taken at once
+ROOM = 2**16  # bytes that may wait for a neighbor, or two frames if that is more
 
 OnFrame = Callable[[str, bytes], None]  # (neighbor, frame)
 OnPeer = Callable[[str, bool, str], None]  # (neighbor, is_up, why)
@@ -232,13 +233,17 @@ class Transport(ABC):
             _call(self._on_peer, neighbor, is_up, why)
 
     def _receive(self, neighbor: str, frame: bytes) -> None:
-        """Deliver a frame, if its sender is still a neighbor and up."""
-        if self._is_open and neighbor in self._up:
-            traffic = self._traffic.get(neighbor)
-            if traffic is not None:
-                traffic.received += 1
-                traffic.received_bytes += len(frame)
-                _call(self._on_frame, neighbor, frame)
+        """Deliver a frame, if it is not too long, and its sender is still a neighbor and up."""
+        traffic = self._traffic.get(neighbor)
+        if len(frame) > self.max_frame:
+            self._refuse(neighbor, self._too_long(len(frame)))
+        elif self._is_open and neighbor in self._up and traffic is not None:
+            traffic.received += 1
+            traffic.received_bytes += len(frame)
+            _call(self._on_frame, neighbor, frame)
+
+    def _too_long(self, length: int) -> str:
+        return f"frame of {length} bytes, at most {self.max_frame} allowed"
 
     def _refuse(self, who: str, why: str) -> None:
         if self._is_open:
@@ -289,6 +294,11 @@ async def bind(address: Address) -> socket.socket:
     listener = socket.create_server(where[:2], family=family, backlog=BACKLOG)
     listener.setblocking(False)
     return listener
+
+
+def is_full(waiting: int, frame: bytes) -> bool:
+    """Whether a buffer in which so many bytes wait has no room for another frame."""
+    return bool(waiting) and waiting + len(frame) > max(ROOM, 2 * len(frame))
 
 
 def _call(callback: Callable[..., None], *values: object) -> None:

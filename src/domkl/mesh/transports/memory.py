@@ -122,23 +122,24 @@ class MemoryHub:
         denied = [edge for edge, ends in refused.items() if self._refused.get(edge) != ends]
         old, self._links, self._refused = self._links, wanted, refused
         for edge in gone:
-            self._unlink(edge, old[edge])
+            self._switch(edge, old[edge], False)
         for edge in new:
-            self._link(edge, wanted[edge])
+            self._switch(edge, wanted[edge], True)
         for a, b in denied:
             refused[a, b][1]._refuse(a, NOT_A_NEIGHBOR)
 
-    def _link(self, edge: Edge, ends: "tuple[MemoryTransport, MemoryTransport]") -> None:
+    def _switch(
+        self, edge: Edge, ends: "tuple[MemoryTransport, MemoryTransport]", is_up: bool
+    ) -> None:
+        """Make or end a link, with its queues, and tell both ends."""
         (a, b), (first, second) = edge, ends
-        self._queues[a, b], self._queues[b, a] = deque(), deque()
-        first._mark(b, True, "linked")
-        second._mark(a, True, "linked")
-
-    def _unlink(self, edge: Edge, ends: "tuple[MemoryTransport, MemoryTransport]") -> None:
-        (a, b), (first, second) = edge, ends
-        del self._queues[a, b], self._queues[b, a]
-        first._mark(b, False, "connection lost")
-        second._mark(a, False, "connection lost")
+        if is_up:
+            self._queues |= {(a, b): deque(), (b, a): deque()}
+        else:
+            del self._queues[a, b], self._queues[b, a]
+        why = "linked" if is_up else "connection lost"
+        first._mark(b, is_up, why)
+        second._mark(a, is_up, why)
 
 
 class MemoryTransport(Transport):
@@ -183,9 +184,3 @@ class MemoryTransport(Transport):
 
     def _transmit(self, neighbor: str, frame: bytes) -> bool:
         return self.hub.transmit(self.name, neighbor, frame)
-
-    def _receive(self, neighbor: str, frame: bytes) -> None:
-        if len(frame) > self.max_frame:
-            self._refuse(neighbor, f"frame of {len(frame)} bytes, at most {self.max_frame} allowed")
-        else:
-            super()._receive(neighbor, frame)

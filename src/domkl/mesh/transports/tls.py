@@ -22,7 +22,7 @@ import logging
 import random
 import socket
 import ssl
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ from domkl.mesh.transports.base import (
     OnRefused,
     Transport,
     bind,
+    is_full,
 )
 
 logger = logging.getLogger(__name__)
@@ -50,12 +51,12 @@ FLUSH_SECONDS = 1.0  # to send what waits, when the node stops
 SILENCE_MS = 3000  # a connection whose bytes are not acknowledged for so long is closed
 GREETING = b"domkl-mesh/1\n"
 HEADER = 4  # bytes of a frame's length, big-endian
-BUFFER = 2**16  # bytes
-ROOM = 2**16  # bytes that may wait in a connection, or two frames if that is more
 PAUSE = 0.05  # seconds in which nothing is read from a neighbor that sends too fast
 
+Connect = Callable[..., Awaitable[Any]]  # of the event loop: makes a connection
 
-class TlsConnection(asyncio.BufferedProtocol):
+
+class TlsConnection(asyncio.Protocol):
     """Frames over one TLS connection, at either end.
 
     Parameters
@@ -67,15 +68,11 @@ class TlsConnection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, transport: "TlsTransport", expected: str | None = None) -> None:
-        loop = asyncio.get_running_loop()
         self._tls, self.expected = transport, expected
-        self.name = ""
-        self.why = ""
+        self.name = self.why = ""
         self.is_open = False
-        self.settled: asyncio.Future[bool] = loop.create_future()  # opened, or ended before
-        self.ended: asyncio.Future[None] = loop.create_future()
-        self._buffer = bytearray(BUFFER)
-        self._end = 0
+        self.settled, self.ended = asyncio.Event(), asyncio.Event()  # settled: opened, or ended
+        self._buffer = bytearray()
         self._transport: Joined | None = None
         self._allowance = Allowance()
         self._pause: asyncio.TimerHandle | None = None
@@ -85,8 +82,7 @@ class TlsConnection(asyncio.BufferedProtocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return False
-        waiting = transport.get_write_buffer_size()
-        if waiting and waiting + len(frame) > max(ROOM, 2 * len(frame)):
+        if is_full(transport.get_write_buffer_size(), frame):
             return False
         transport.write(len(frame).to_bytes(HEADER, "big") + frame)
         return True
@@ -114,75 +110,57 @@ class TlsConnection(asyncio.BufferedProtocol):
         else:
             self._refuse(why)
 
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """The free part of the buffer."""
-        return memoryview(self._buffer)[self._end :]
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Deliver all whole frames, and move the rest to the front."""
-        self._end += nbytes
-        self._take(self._greeted())
-
-    def _take(self, start: int) -> None:
-        """Deliver whole frames from an offset on, and move the rest to the front."""
-        if self.is_open:
-            start = self._take_frames(start)
-            if start and self._end > start:
-                self._buffer[: self._end - start] = self._buffer[start : self._end]
-            self._end -= start
-            self._make_room()
-
-    def eof_received(self) -> None:
-        """Let the transport close."""
+    def data_received(self, data: bytes) -> None:
+        """Take in the greeting, then frames."""
+        if not self.why:
+            self._buffer += data
+            if self.is_open or self._is_greeted():
+                self._take_frames()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the transport, once."""
         self.why = self.why or (f"connection lost: {exc}" if exc else "closed by the peer")
         was_open, self.is_open = self.is_open, False
-        self._transport, self._buffer, self._end = None, bytearray(), 0
+        self._transport, self._buffer = None, bytearray()
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
-        if not self.settled.done():
-            self.settled.set_result(False)
-        if not self.ended.done():
-            self.ended.set_result(None)
+        self.settled.set()
+        self.ended.set()
         if was_open:
             self._tls.lost(self, self.why)
 
-    def _greeted(self) -> int:
-        """Offset of the first frame if the greeting has just arrived, else 0."""
-        if self.is_open or self.why:
-            return 0
-        begin = bytes(self._buffer[: min(self._end, len(GREETING))])
+    def _is_greeted(self) -> bool:
+        """Whether the greeting has just arrived."""
+        begin = bytes(self._buffer[: len(GREETING)])
         if not GREETING.startswith(begin):
             self._refuse("did not greet as a node of this version")
-        elif begin == GREETING:
-            self.is_open = True
-            if not self.settled.done():
-                self.settled.set_result(True)
-            self._tls.opened(self)
-            return len(GREETING)
-        return 0
+        if begin != GREETING:
+            return False
+        del self._buffer[: len(GREETING)]
+        self.is_open = True
+        self.settled.set()
+        self._tls.opened(self)
+        return True
 
-    def _take_frames(self, start: int) -> int:
-        """Deliver whole frames, as many as are allowed now; return the offset of the rest."""
-        view, now = memoryview(self._buffer), asyncio.get_running_loop().time()
-        while self._end - start >= HEADER and not self.why and self._pause is None:
-            length = int.from_bytes(view[start : start + HEADER], "big")
-            if length > self._tls.max_frame:
-                self._refuse(f"frame of {length} bytes, at most {self._tls.max_frame} allowed")
-                break
+    def _take_frames(self) -> None:
+        """Deliver whole frames, as many as are allowed now; the rest stays in the buffer."""
+        start, now = 0, asyncio.get_running_loop().time()
+        while len(self._buffer) - start >= HEADER and not self.why and self._pause is None:
+            length = int.from_bytes(self._buffer[start : start + HEADER], "big")
             stop = start + HEADER + length
-            if stop > self._end:
+            if length > self._tls.max_frame:
+                self._refuse(self._tls._too_long(length))
+            elif stop > len(self._buffer):
                 break
-            if not self._allowance.take(now):
+            elif not self._allowance.take(now):
                 self._hold()
-                break
-            frame = bytes(view[start + HEADER : stop])
-            start = stop
-            self._tls.framed(self, frame)
-        return start
+            else:
+                with memoryview(self._buffer) as view:
+                    frame = bytes(view[start + HEADER : stop])
+                start = stop
+                self._tls.framed(self, frame)
+        del self._buffer[:start]
 
     def _hold(self) -> None:
         """Read nothing for a while; then go on with what is in the buffer."""
@@ -192,22 +170,13 @@ class TlsConnection(asyncio.BufferedProtocol):
 
     def _go_on(self) -> None:
         self._pause = None
-        self._take(0)
+        self._take_frames()
         if self._pause is None and self._transport is not None:
             self._transport.resume_reading()
 
-    def _make_room(self) -> None:
-        """Fit the buffer to the frame under way; its length has been checked."""
-        size = BUFFER
-        if self._end >= HEADER and not self.why:
-            size = max(size, HEADER + int.from_bytes(self._buffer[:HEADER], "big"))
-        if self.is_open and size != len(self._buffer):
-            kept, self._buffer = self._buffer, bytearray(size)
-            self._buffer[: self._end] = kept[: self._end]
-
     def _refuse(self, why: str) -> None:
         self.abort(why)
-        self._tls.refused(self.name or "a certificate without a name", why)
+        self._tls._refuse(self.name or "a certificate without a name", why)
 
 
 class TlsTransport(Transport):
@@ -247,8 +216,7 @@ class TlsTransport(Transport):
             raise ParameterError(f"max_frame must be < 2**32 bytes, got {max_frame}")
         self.certificates = certificates
         self.handshake_seconds, self.max_strangers = handshake_seconds, max_strangers
-        self._listen = listen
-        self._jitter = jitter
+        self._listen, self._jitter = listen, jitter
         self._connections: dict[str, TlsConnection] = {}
         self._dialers: dict[str, asyncio.Task[None]] = {}
         self._strangers: dict[asyncio.Task[None], str] = {}  # oldest first
@@ -309,17 +277,16 @@ class TlsTransport(Transport):
         self._close()
         connections = list(self._connections.values())
         self._connections.clear()
-        tasks = [*self._dialers.values(), *self._strangers]
-        if self._acceptor is not None:
-            tasks.append(self._acceptor)
+        acceptor = [] if self._acceptor is None else [self._acceptor]
+        tasks = [*self._dialers.values(), *self._strangers, *acceptor]
         for task in tasks:
             task.cancel()
         for connection in connections:
             connection.close()
-        if connections:
-            await asyncio.wait(
-                [connection.ended for connection in connections], timeout=FLUSH_SECONDS
-            )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                for connection in connections:
+                    await connection.ended.wait()
         for connection in connections:
             connection.abort("stopped")
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -358,10 +325,6 @@ class TlsTransport(Transport):
         if self._connections.get(connection.name) is connection:
             self._receive(connection.name, frame)
 
-    def refused(self, who: str, why: str) -> None:
-        """Report a peer that broke the rules; its connection is closed."""
-        self._refuse(who, why)
-
     def lost(self, connection: TlsConnection, why: str) -> None:
         """Note that an open connection has ended."""
         if self._connections.get(connection.name) is connection:
@@ -396,16 +359,9 @@ class TlsTransport(Transport):
 
     async def _welcome(self, connection: TlsConnection, sock: socket.socket, host: str) -> None:
         """Do the handshake of an incoming connection and wait for both greetings."""
+        connect = asyncio.get_running_loop().connect_accepted_socket
         try:
-            async with asyncio.timeout(self.handshake_seconds):
-                await asyncio.get_running_loop().connect_accepted_socket(
-                    lambda: connection,
-                    sock,
-                    ssl=self._server_context,
-                    ssl_handshake_timeout=self.handshake_seconds,
-                    ssl_shutdown_timeout=FLUSH_SECONDS,
-                )
-                await connection.settled
+            await self._settle(connection, connect, sock, ssl=self._server_context)
         except OSError as error:  # of TLS, of the time-out, of the connection
             self._refuse(connection.name or host, _reason(error))
 
@@ -442,30 +398,31 @@ class TlsTransport(Transport):
     async def _dial_once(self, name: str, address: Address) -> str:
         """Connect, wait until the connection ends, and return why it did."""
         connection = TlsConnection(self, expected=name)
-        loop = asyncio.get_running_loop()
+        connect = asyncio.get_running_loop().create_connection
+        known = {"ssl": self._client_context, "server_hostname": name}
         try:
-            async with asyncio.timeout(self.handshake_seconds):
-                await loop.create_connection(
-                    lambda: connection,
-                    address.host,
-                    address.port,
-                    ssl=self._client_context,
-                    server_hostname=name,
-                    ssl_handshake_timeout=self.handshake_seconds,
-                    ssl_shutdown_timeout=FLUSH_SECONDS,
-                )
-                await connection.settled
-            await connection.ended
-        except ssl.SSLError as error:
+            await self._settle(connection, connect, *address, **known)
+            await connection.ended.wait()
+        except OSError as error:
             if isinstance(error, ssl.SSLCertVerificationError):
                 self._refuse(f"{name} at {address}", _reason(error))
-            return _reason(error)
-        except OSError as error:
             return _reason(error)
         finally:
             if not connection.is_open:
                 connection.abort("dialing ended")
         return connection.why
+
+    async def _settle(
+        self, connection: TlsConnection, connect: Connect, *where: Any, **known: Any
+    ) -> None:
+        """Do the handshake and wait for the other end's greeting, for a limited time."""
+        limits = {
+            "ssl_handshake_timeout": self.handshake_seconds,
+            "ssl_shutdown_timeout": FLUSH_SECONDS,
+        }
+        async with asyncio.timeout(self.handshake_seconds):
+            await connect(lambda: connection, *where, **known, **limits)
+            await connection.settled.wait()
 
 
 def context(kind: int, folder: Path) -> ssl.SSLContext:

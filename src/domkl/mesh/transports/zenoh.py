@@ -19,6 +19,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import zenoh
@@ -36,6 +37,7 @@ from domkl.mesh.transports.base import (
     OnPeer,
     OnRefused,
     Transport,
+    is_full,
 )
 from domkl.mesh.transports.tls import context
 
@@ -45,7 +47,6 @@ CLOSE_SECONDS = 3.0
 GRACE_SECONDS = 0.1  # Zenoh may report a loss before it has delivered the last frames
 FLUSH_SECONDS = 0.5
 RETRY_SECONDS = 0.2
-ROOM = 2**16  # bytes that may wait for a neighbor, or two frames if that is more
 OVERHEAD = 100  # bytes that a frame takes besides its content: empty ones count, too
 
 
@@ -85,44 +86,32 @@ class Outbox:
     """Passes frames to a function that may block, in a thread of its own."""
 
     def __init__(self, call: Callable[[bytes], object], name: str) -> None:
-        self._call = call
-        self._ready = threading.Condition()
-        self._waiting: deque[bytes] = deque()
-        self._bytes = 0
-        self._is_closed = False
+        self._call, self._is_closed = call, False
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        self._put = self._taken = 0  # bytes; each is counted in one thread only
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def put(self, frame: bytes) -> bool:
         """Append a frame without waiting; False if too much waits already."""
-        with self._ready:
-            is_full = self._waiting and self._bytes + len(frame) > max(ROOM, 2 * len(frame))
-            if is_full or self._is_closed:
-                return False
-            self._waiting.append(frame)
-            self._bytes += len(frame)
-            self._ready.notify()
+        if self._is_closed or is_full(self._put - self._taken, frame):
+            return False
+        self._put += len(frame)
+        self._waiting.put(frame)
         return True
 
     def close(self) -> None:
         """Accept no more frames; those that wait are still passed on."""
-        with self._ready:
-            self._is_closed = True
-            self._ready.notify()
+        self._is_closed = True
+        self._waiting.put(None)
 
     def join(self, seconds: float) -> None:
         """Wait until all frames are passed on, for at most so many seconds."""
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        while True:
-            with self._ready:
-                while not self._waiting:
-                    if self._is_closed:
-                        return
-                    self._ready.wait()
-                frame = self._waiting.popleft()
-                self._bytes -= len(frame)
+        while (frame := self._waiting.get()) is not None:
+            self._taken += len(frame)
             with contextlib.suppress(Exception):  # the session may close meanwhile
                 self._call(frame)
 
@@ -223,19 +212,12 @@ class ZenohTransport(Transport):
 
     def config(self) -> dict[str, Any]:
         """The configuration for Zenoh."""
+        near, folder = self.neighbors, self.certificates
         if self._router is not None:
-            return zenoh_config.client(
-                self.name,
-                self._router,
-                self._router_name,
-                self.neighbors,
-                self.certificates,
-                **self._limits,
-            )
-        dialed = [self.neighbors[name] for name in self.neighbors if self._is_dialed(name)]
-        return zenoh_config.peer(
-            self.name, dialed, self.neighbors, self._listen, self.certificates, **self._limits
-        )
+            router = self._router, self._router_name
+            return zenoh_config.client(self.name, *router, near, folder, **self._limits)
+        dialed = [address for name, address in near.items() if self._is_dialed(name)]
+        return zenoh_config.peer(self.name, dialed, near, self._listen, folder, **self._limits)
 
     def _forget(self) -> None:
         for timer in self._falling.values():
@@ -288,10 +270,6 @@ class ZenohTransport(Transport):
             self._settle(name)
         elif is_up:
             self._refuse(name, NOT_A_NEIGHBOR)
-
-    def refused(self, who: str, why: str) -> None:
-        """Report a peer that broke the rules."""
-        self._refuse(who, why)
 
     def _settle(self, name: str) -> None:
         """Report who is up: it subscribes and its link lives. Losses are reported after a pause."""
@@ -411,7 +389,11 @@ class Session:
             subscriber = session.declare_subscriber(
                 zenoh_config.key(name, self.name), self._on_sample(name)
             )
-            matching = publisher.declare_matching_listener(self._on_matching(name))
+            matching = publisher.declare_matching_listener(
+                lambda status, name=name: self.inbox.put(
+                    self._transport.asked, name, status.matching
+                )
+            )
             self._declared += [publisher, subscriber, matching]
             is_asked: Any = publisher.matching_status  # the stub says bool, which is wrong
             if is_asked.matching:
@@ -421,20 +403,12 @@ class Session:
         allowance = Allowance()
 
         def heard(sample: zenoh.Sample) -> None:
-            length, limit = len(sample.payload), self._transport.max_frame
-            if not allowance.take(time.monotonic()):
-                return  # Zenoh cannot be told to wait; the protocol asks again for what is missing
-            if length > limit:
-                why = f"frame of {length} bytes, at most {limit} allowed"
-                self.inbox.put(self._transport.refused, name, why)
-            else:
+            # Zenoh cannot be told to wait; the protocol asks again for what is missing
+            if allowance.take(time.monotonic()):
                 frame = sample.payload.to_bytes()
-                self.inbox.put(self._transport.framed, name, frame, size=length + OVERHEAD)
+                self.inbox.put(self._transport.framed, name, frame, size=len(frame) + OVERHEAD)
 
         return heard
-
-    def _on_matching(self, name: str) -> Callable[[zenoh.MatchingStatus], None]:
-        return lambda status: self.inbox.put(self._transport.asked, name, status.matching)
 
     def _on_link(self, event: zenoh.LinkEvent) -> None:
         name = event.link.auth_identifier or "unknown"

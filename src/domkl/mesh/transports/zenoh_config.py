@@ -36,11 +36,7 @@ def peer(
 ) -> Config:
     """A node with a link to each neighbor."""
     rights = {each: _rights(each, [key(each, name)], [key(name, each)]) for each in neighbors}
-    return {
-        "mode": "peer",
-        "listen": {"endpoints": [endpoint(listen)] if listen else []},
-        **_common(dialed, certificates, rights, **limits),
-    }
+    return _config("peer", listen, dialed, certificates, rights, **limits)
 
 
 def client(
@@ -55,9 +51,9 @@ def client(
     incoming = [key(each, name) for each in neighbors]
     outgoing = [key(name, each) for each in neighbors]
     rights = {router_name: _rights(router_name, incoming, outgoing)} if neighbors else {}
-    config = _common([router], certificates, rights, **limits)
+    config = _config("client", None, [router], certificates, rights, **limits)
     config["connect"] |= {"timeout_ms": OPEN_MS, "exit_on_failure": True}
-    return {"mode": "client", "listen": {"endpoints": []}, **config}
+    return config
 
 
 def router(
@@ -65,19 +61,12 @@ def router(
 ) -> Config:
     """A relay between clients; each may publish only as itself and receive only its own frames."""
     rights = {each: _rights(each, [key(each, "*")], [key("*", each)]) for each in members}
-    return {
-        "mode": "router",
-        "listen": {"endpoints": [endpoint(listen)]},
-        **_common([], certificates, rights, **limits),
-    }
+    return _config("router", listen, [], certificates, rights, **limits)
 
 
-def endpoint(address: Address) -> str:
-    """An address in Zenoh's notation."""
-    return f"tls/{address}"
-
-
-def _common(
+def _config(
+    mode: str,
+    listen: Address | None,
     dialed: Collection[Address],
     certificates: Path,
     rights: Mapping[str, list[Config]],
@@ -85,9 +74,12 @@ def _common(
     wait_before_drop: float,
     max_frame: float,
 ) -> Config:
+    patience = {"wait_before_drop": round(wait_before_drop * 1e6)}
     return {
+        "mode": mode,
+        "listen": {"endpoints": [f"tls/{listen}"] if listen else []},
         "connect": {
-            "endpoints": [endpoint(each) for each in dialed],
+            "endpoints": [f"tls/{each}" for each in dialed],
             "timeout_ms": -1,  # try for ever; 0 would mean once
             "exit_on_failure": False,
             "retry": {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2},
@@ -99,11 +91,7 @@ def _common(
                 "tx": {
                     "lease": LEASE_MS,
                     "keep_alive": 4,
-                    "queue": {
-                        "congestion_control": {
-                            "drop": {"wait_before_drop": round(wait_before_drop * 1e6)}
-                        }
-                    },
+                    "queue": {"congestion_control": {"drop": patience}},
                 },
                 "rx": {"max_message_size": int(max_frame) + SLACK},
                 "tls": _tls(certificates),
@@ -135,15 +123,10 @@ def _rights(name: str, incoming: list[str], outgoing: list[str]) -> list[Config]
         ("is-asked", "egress", "declare_subscriber", incoming),
     ]
     return [
-        {
-            "id": f"{name}-{word}",
-            "permission": "allow",
-            "flows": [flow],
-            "messages": [message],
-            "key_exprs": keys,
-        }
+        {"id": f"{name}-{word}", "permission": "allow", "flows": [flow], "messages": [message],
+         "key_exprs": keys}
         for word, flow, message, keys in allowed
-    ]
+    ]  # fmt: skip
 
 
 def _access(rights: Mapping[str, list[Config]]) -> Config:
