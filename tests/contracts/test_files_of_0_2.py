@@ -284,7 +284,7 @@ def goes_on(folder, expected, tolerance):
         assert (node.backlog.position, log.last) == (expected["position"], expected["last"])
         assert log.ids == expected["ids"]
         assert [list(each) for each in recorder.events] == expected["events"]
-        seconds = recorder.history.levels[0].ring.newest()
+        seconds = recorder.history.rings[0].newest()
         assert seconds["index"].tolist() == expected["seconds"]
         for h, rows in expected["samples"].items():
             found = recorder.samples(int(h))

@@ -32,8 +32,8 @@ from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
 from domkl.mesh.store.checkpoint import NAMES, Checkpoints
 from domkl.mesh.store.folder import DATA
 from domkl.mesh.store.recorder import FOLDER as HISTORY
-from domkl.mesh.store.recovery import LOG, MARK, Checkpointed, open_log
-from domkl.mesh.store.wal import read_head
+from domkl.mesh.store.recovery import LOG, MARK, open_log
+from domkl.mesh.store.wal import Content
 from domkl.storage import replacing
 
 FORMAT, VERSION, MANIFEST = "domkl backup", 1, "backup.json"
@@ -120,14 +120,11 @@ def _opened(copy: Path) -> int:
     """Open a copy as a node does at its start, which cuts off what was not acknowledged."""
     checkpoints = Checkpoints(copy)
     found = checkpoints.load()
-    heads = [read_head(path.read_bytes()) for path in sorted((copy / LOG).glob("*.log"))]
-    widths = [head[1] for head in heads if head is not None]
-    position = 0 if found is None else found.position
-    accepted = 0 if found is None else found.counts.get("accepted", 0)
+    heads = [Content.of(path.read_bytes()) for path in sorted((copy / LOG).glob("*.log"))]
+    widths = [head.width for head in heads if head is not None]
     if not widths:
-        return position
-    known = Checkpointed(position, accepted, found is not None, bool(checkpoints.damaged))
-    log = open_log(copy, widths[0], known).log
+        return 0 if found is None else found.position
+    log = open_log(copy, widths[0], checkpoints).log
     log.close()
     return log.last
 

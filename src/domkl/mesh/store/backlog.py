@@ -24,8 +24,8 @@ from domkl.data.rows import RowMaker, RowPlan
 from domkl.errors import DataError
 from domkl.mesh.protocol.events import Event, Moment, Sample
 from domkl.mesh.protocol.forecasts import as_bits, from_bits
-from domkl.mesh.store import recovery
 from domkl.mesh.store.checkpoint import Checkpoints, Saved
+from domkl.mesh.store.recovery import open_log
 from domkl.storage import Parts
 from domkl.typing import Array, Floats
 
@@ -236,10 +236,8 @@ class Backlog:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.checkpoints = Checkpoints(folder)
         found = self.checkpoints.load()
-        saved = Saved(0, Parts({}, {}), np.empty(0)) if found is None else found
-        accepted, is_damaged = saved.counts.get("accepted", 0), bool(self.checkpoints.damaged)
-        known = recovery.Checkpointed(saved.position, accepted, found is not None, is_damaged)
-        self.log, self.position, n_lost = recovery.open_log(folder, width, known, accept_loss)
+        saved = found or Saved()
+        self.log, self.position, n_lost = open_log(folder, width, self.checkpoints, accept_loss)
         self.waiting: deque[tuple[int, Floats]] = deque()
         self._outside: deque[int] = deque()
         self.state = None if found is None else saved.state

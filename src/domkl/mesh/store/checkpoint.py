@@ -47,9 +47,9 @@ class Saved:
         Counters that go on over all starts of the node.
     """
 
-    position: int
-    state: Parts
-    lags: NDArray[Any]
+    position: int = 0
+    state: Parts = Parts({}, {})
+    lags: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     rows: Mapping[str, int] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -59,6 +59,8 @@ class Checkpoints:
 
     Attributes
     ----------
+    saved : Saved or None
+        What `load` found.
     damaged : list of Path
         Files that were found damaged by `load`.
     size : int
@@ -66,6 +68,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path) -> None:
+        self.saved: Saved | None = None
         self.damaged: list[Path] = []
         self.size = 0
         self._paths = [folder / name for name in NAMES]
@@ -84,8 +87,8 @@ class Checkpoints:
         if not found:
             return None
         self._newest = max(found, key=lambda p: (found[p].position, p.stat().st_mtime_ns))
-        self.size = self._newest.stat().st_size
-        return found[self._newest]
+        self.size, self.saved = self._newest.stat().st_size, found[self._newest]
+        return self.saved
 
     def save(self, saved: Saved) -> None:
         """Write a checkpoint; it is on disk when this returns."""
@@ -131,6 +134,8 @@ class Saver:
         Of the newest checkpoint.
     n_failed : int
         Checkpoints that could not be written.
+    is_busy : bool
+        Whether a checkpoint is being written.
     """
 
     def __init__(
@@ -140,19 +145,14 @@ class Saver:
         position: int,
         alarm: Callable[[str, str, str], None],
     ) -> None:
-        self.position, self.n_failed = position, 0
+        self.position, self.n_failed, self.is_busy = position, 0, False
         self._checkpoints, self._log, self._alarm = checkpoints, log, alarm
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a checkpoint is being written."""
-        return self._task is not None
-
     def begin(self, saved: Saved) -> None:
         """Start to write a checkpoint; none may be under way."""
-        assert self._task is None
-        self._task = asyncio.create_task(self._save(saved))
+        assert not self.is_busy
+        self.is_busy, self._task = True, asyncio.create_task(self._save(saved))
 
     async def wait(self) -> None:
         """Wait until no checkpoint is being written."""
@@ -167,7 +167,7 @@ class Saver:
             self.n_failed += 1
             self._alarm("checkpoint", "", f"cannot be written: {error}")
         finally:
-            self._task = None
+            self.is_busy = False
 
     def _write(self, saved: Saved) -> None:
         self._checkpoints.save(saved)
@@ -193,23 +193,22 @@ def next_epoch(path: Path, milliseconds: int) -> int:
     if epoch >= MAX_EPOCH:
         raise DataError(f"{path} must hold a number below {MAX_EPOCH - 1}, got {last}; delete it"
                         " when all neighbors have stopped")  # fmt: skip
+    text = f"{epoch}\n".encode()
     try:
-        write(path, f"{epoch}\n".encode())
+        write(path, text)
     except OSError as error:
-        if error.errno not in FULL or not (_overwrite(path, epoch) or milliseconds > last):
+        if error.errno not in FULL or not (_overwrite(path, text) or milliseconds > last):
             raise
     return epoch
 
 
-def _overwrite(path: Path, epoch: int) -> bool:
+def _overwrite(path: Path, text: bytes) -> bool:
     """Whether a number could be written over an older one with as many digits."""
     try:
-        with path.open("r+b") as file:
-            is_as_long = len(file.read()) == len(f"{epoch}\n")
+        with path.open("r+b", buffering=0) as file:
+            is_as_long = len(file.read()) == len(text)
             if is_as_long:
-                file.seek(0)
-                file.write(f"{epoch}\n".encode())
-                file.flush()
+                os.pwrite(file.fileno(), text, 0)
                 os.fsync(file.fileno())
             return is_as_long
     except OSError:

@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 from domkl.errors import DataError, MeshError
 from domkl.mesh.config import MESH as MESH
@@ -14,7 +15,8 @@ from domkl.mesh.transports.base import Address, Endpoint
 DATA, TOKEN = "data", "token"
 
 
-class NodeFolder(NamedTuple):
+@dataclass(frozen=True)
+class NodeFolder:
     """What a node reads in its folder."""
 
     path: Path
@@ -32,7 +34,7 @@ class NodeFolder(NamedTuple):
         """The learner's entry in the mesh file."""
         return self.config.member(self.name)
 
-    @property
+    @cached_property
     def neighbors(self) -> dict[str, Address]:
         """Where each neighbor listens, in the order of sums."""
         names = self.config.neighbors(self.name)

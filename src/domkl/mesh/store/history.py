@@ -227,7 +227,7 @@ class History:
         with contextlib.suppress(OSError):  # a full disk: the rings are in memory then
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.dtype = record_type(n_horizons, n_weights)
-        self._rings = [
+        self.rings = [
             Ring(folder / f"steps-{step}", self.dtype, capacity, step=step)
             for step, capacity in LEVELS
         ]
@@ -237,12 +237,12 @@ class History:
 
     def close(self) -> None:
         """Close the files."""
-        for ring in self._rings:
+        for ring in self.rings:
             ring.close()
 
     def seconds(self, first: int, end: int) -> Records:
         """The records of seconds with first <= index < end that are on disk."""
-        return self._rings[0].read(first, end)
+        return self.rings[0].read(first, end)
 
     def begun(self, index: int) -> Any:
         """A record to go on with: what another process has left of this second, or an empty one."""
@@ -255,7 +255,7 @@ class History:
     def write(self, record: Any) -> None:
         """Write the record of a second that is over, and those of longer steps that are over."""
         second = int(record["index"])
-        self._rings[0].write(record)
+        self.rings[0].write(record)
         self.first_time = min(self.first_time, second)
         for k, (step, _) in enumerate(LEVELS):
             before, now = self._under_way[k], second // step
@@ -311,7 +311,7 @@ class History:
             if j == 0:  # what is not written yet is newer than what is
                 unwritten = unwritten[unwritten["index"] >= since]
                 end = int(unwritten["index"][0]) if len(unwritten) else math.floor(now) + 1
-            found = self._rings[j].read(math.floor(since / step), end)
+            found = self.rings[j].read(math.floor(since / step), end)
             starts.append(found["index"] * step)
             parts.append(found)
             since = max(end * step, since)
@@ -321,16 +321,16 @@ class History:
     def _sum_up(self, k: int, index: int) -> None:
         """Write the record of a step as the sum of the shorter ones in it."""
         ratio = LEVELS[k][0] // LEVELS[k - 1][0]
-        found = self._rings[k - 1].read(index * ratio, (index + 1) * ratio)
+        found = self.rings[k - 1].read(index * ratio, (index + 1) * ratio)
         if len(found):
             made = combined(found, [0])
             made["index"] = index
-            self._rings[k].write(made)
+            self.rings[k].write(made)
 
     def _resume(self) -> None:
         """Sum up what a kill has left undone; find the newest sample and the first record."""
         for k, (step, _) in enumerate(LEVELS):
-            found = self._rings[k].newest()
+            found = self.rings[k].newest()
             if not len(found):
                 continue
             self.last_number = max(self.last_number, int(found["last_number"].max()))

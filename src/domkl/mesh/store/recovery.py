@@ -20,16 +20,8 @@ from typing import NamedTuple
 
 from domkl.errors import DataError
 from domkl.mesh.process_log import event
-from domkl.mesh.store.wal import (
-    DamagedError,
-    Entry,
-    Mark,
-    WriteAheadLog,
-    entries_of,
-    read_head,
-    sound_frames,
-    torn_end,
-)
+from domkl.mesh.store.checkpoint import Checkpoints, Saved
+from domkl.mesh.store.wal import Content, DamagedError, Entry, Mark, WriteAheadLog
 from domkl.storage import sync_folder
 
 LOG, NEW, MARK = "journal", "journal.new", "acknowledged"  # names on disk, as of 0.1
@@ -37,15 +29,6 @@ ABOUT = "write-ahead log"  # what lines in the node's log are about, as an event
 AT_ONCE = 256  # samples of a frame of a repaired log
 
 Numbered = tuple[int, Entry]
-
-
-class Checkpointed(NamedTuple):
-    """What the checkpoints say."""
-
-    position: int  # number of the last sample in the one that is used, or 0
-    accepted: int  # samples that were accepted when it was written
-    has_state: bool  # whether one can be used
-    is_damaged: bool  # whether one was found that cannot be used
 
 
 class Opened(NamedTuple):
@@ -56,21 +39,23 @@ class Opened(NamedTuple):
     n_lost: int  # samples that were acknowledged and are neither learned nor in the log
 
 
-def open_log(folder: Path, width: int, known: Checkpointed, accept_loss: bool = False) -> Opened:
+def open_log(
+    folder: Path, width: int, checkpoints: Checkpoints, accept_loss: bool = False
+) -> Opened:
     """Open the log of a data folder; DataError if acknowledged samples would be lost by it."""
     _complete_repair(folder)
-    mark = Mark(folder / MARK)
+    mark, known = Mark(folder / MARK), checkpoints.saved or Saved()
+    n_known = known.counts.get("accepted", 0)
     # a loss that was accepted lowers the mark, but not what an older checkpoint says
-    accepted = known.accepted if mark.number is None else mark.number
-    acknowledged = max(accepted, known.position)
-    if mark.number is None and known.accepted:
+    acknowledged = max(n_known if mark.number is None else mark.number, known.position)
+    if mark.number is None and n_known:
         text = f"{mark.path} is missing or damaged; samples after {acknowledged} cannot be counted"
         event("alarm", logging.WARNING, kind=ABOUT, text=text)
     try:
-        log = _open_sound(folder / LOG, width, mark, known, acknowledged)
+        log = _open_sound(folder / LOG, width, mark, known.position, acknowledged)
         opened = Opened(log, known.position, 0)
     except DamagedError as damage:
-        opened = _recover(folder, width, mark, known, acknowledged, accept_loss, str(damage))
+        opened = _recover(folder, width, mark, checkpoints, acknowledged, accept_loss, str(damage))
     if opened.log.n_cut:
         text = "the end of the write-ahead log was cut off: it was never acknowledged"
         event(ABOUT, samples=opened.log.n_cut, text=text)
@@ -79,17 +64,17 @@ def open_log(folder: Path, width: int, known: Checkpointed, accept_loss: bool = 
 
 
 def _open_sound(
-    folder: Path, width: int, mark: Mark, known: Checkpointed, acknowledged: int
+    folder: Path, width: int, mark: Mark, position: int, acknowledged: int
 ) -> WriteAheadLog:
     """The log, if it has all samples after the checkpoint; else DamagedError."""
-    log = WriteAheadLog(folder, width, mark, known.position)
+    log = WriteAheadLog(folder, width, mark, position)
     if not log.last and mark.number is not None:
-        log.skip_to(known.position)
-    if log.first > known.position + 1 or log.last < max(acknowledged, known.position):
+        log.skip_to(position)
+    if log.first > position + 1 or log.last < acknowledged:
         log.close()
         raise DamagedError(
             f"{log} has samples {log.first} to {log.last}, the checkpoint ends with"
-            f" {known.position}, and samples up to {acknowledged} were accepted"
+            f" {position}, and samples up to {acknowledged} were accepted"
         )
     return log
 
@@ -103,20 +88,20 @@ def _begin(mark: Mark, last: int) -> None:
 
 
 def _recover(
-    folder: Path, width: int, mark: Mark, known: Checkpointed, acknowledged: int, accept_loss: bool,
-    damage: str,
+    folder: Path, width: int, mark: Mark, checkpoints: Checkpoints, acknowledged: int,
+    accept_loss: bool, damage: str,
 ) -> Opened:  # fmt: skip
     """Repair the log, or say why that would lose samples."""
-    found = salvage(folder / LOG, width)
-    position = known.position
+    found, saved = salvage(folder / LOG, width), checkpoints.saved
+    position = known = 0 if saved is None else saved.position
     if mark.number is None:
         acknowledged = max(acknowledged, _claimed(folder / LOG, found, position))
-    if found and not known.has_state and (known.is_damaged or accept_loss):
+    if found and saved is None and (checkpoints.damaged or accept_loss):
         position = found[0][0] - 1
     kept = [(number, entry) for number, entry in found if number > position]
     newest = max(acknowledged, found[-1][0] if found else 0)
     n_missing = newest - position - len(kept)
-    n_lost = n_missing + position - known.position
+    n_lost = n_missing + position - known
     if n_missing and not accept_loss:
         text = (
             f"{damage}. Of {newest} acknowledged samples {n_missing} are lost"
@@ -126,7 +111,7 @@ def _recover(
         event("refused to start", logging.ERROR, lost=n_missing, text=text)
         raise DataError(text)
     if n_lost:
-        text = f"{damage}; the node goes on without them ({_ranges(known.position, kept, newest)})"
+        text = f"{damage}; the node goes on without them ({_ranges(known, kept, newest)})"
         event("samples lost", logging.ERROR, lost=n_lost, text=text)
     else:
         text = f"{damage}; no acknowledged sample is lost: all are learned or can be read"
@@ -142,15 +127,12 @@ def salvage(folder: Path, width: int) -> list[Numbered]:
     """All samples of a log that can be read, with their numbers, in order."""
     found: dict[int, Entry] = {}
     for path in sorted(folder.glob("*.log")):
-        data = path.read_bytes()
-        head = read_head(data)
-        if head is None:
-            continue
-        salt, values, _ = head
-        if values != width:
-            raise DataError(f"{path} has samples of {values} values, and mesh.toml says {width}")
-        for _, first, count, content in sound_frames(data, salt):
-            found |= dict(enumerate(entries_of(content, count, width), first))
+        content = Content.of(path.read_bytes())
+        if content is not None and content.width != width:
+            raise DataError(
+                f"{path} has samples of {content.width} values, and mesh.toml says {width}"
+            )
+        found |= {} if content is None else dict(content.entries())
     return sorted(found.items(), key=lambda each: each[0])
 
 
@@ -160,12 +142,10 @@ def _claimed(folder: Path, found: list[Numbered], position: int) -> int:
     A whole frame at the end that is damaged may have been. Without a log at all, a sample after
     the checkpoint may have been, at least.
     """
-    paths = sorted(folder.glob("*.log"))
-    data = paths[-1].read_bytes() if paths else b""
-    head, last = read_head(data), found[-1][0] if found else 0
-    torn = None if head is None else torn_end(data, head[0])
-    if torn is not None and torn.is_whole:
-        return last + max(1, torn.n_samples)
+    paths, last = sorted(folder.glob("*.log")), found[-1][0] if found else 0
+    content = Content.of(paths[-1].read_bytes()) if paths else None
+    if content is not None and content.torn is not None and content.torn.is_whole:
+        return last + max(1, content.torn.n_samples)
     return position + 1 if position and last < position else last
 
 

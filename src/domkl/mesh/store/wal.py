@@ -91,16 +91,15 @@ class Mark:
     """
 
     def __init__(self, path: Path, magic: bytes = MARK_MAGIC, n_tag: int = 0) -> None:
-        self.path, self.tag, self._magic = path, bytes(n_tag), magic
+        self.path, self._magic, self._n_tag = path, magic, n_tag
         self._handle: int | None = None
-        self.number = self._read()
+        self.tag, self.number = self._read() or (bytes(n_tag), None)
 
     def begin(self, number: int) -> None:
         """Have a file with this number; OSError if that is impossible."""
-        tag = self.tag
-        if self._read() is None or self.tag != tag:
-            self.tag = tag
-            write(self.path, self._record(number), mode=0o600)
+        known = self._read()
+        if known is None or known[0] != self.tag:
+            write(self.path, self._record(self.tag, number), mode=0o600)
         self._handle = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         self.set(number)
 
@@ -109,12 +108,12 @@ class Mark:
         self.number = number
         if self._handle is not None:
             with contextlib.suppress(OSError):  # an older number is right, too
-                os.pwrite(self._handle, self._record(number), 0)
+                os.pwrite(self._handle, self._record(self.tag, number), 0)
 
     def sync(self, number: int) -> None:
         """Have the number on disk when this returns; OSError, and the older one, if it cannot."""
         assert self._handle is not None
-        os.pwrite(self._handle, self._record(number), 0)
+        os.pwrite(self._handle, self._record(self.tag, number), 0)
         os.fdatasync(self._handle)
         self.number = number
 
@@ -124,22 +123,17 @@ class Mark:
             os.close(self._handle)
             self._handle = None
 
-    def _read(self) -> int | None:
+    def _read(self) -> tuple[bytes, int] | None:
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return None
-        if len(data) != len(self._record(0)):
-            return None
-        number = int.from_bytes(data[-8:], "little")
-        tag, self.tag = self.tag, data[12:-8]
-        if data == self._record(number):
-            return number
-        self.tag = tag
-        return None
+        tag, number = data[12:-8], int.from_bytes(data[-8:], "little")
+        is_sound = len(tag) == self._n_tag and data == self._record(tag, number)
+        return (tag, number) if is_sound else None
 
-    def _record(self, number: int) -> bytes:
-        body = self.tag + number.to_bytes(8, "little")
+    def _record(self, tag: bytes, number: int) -> bytes:
+        body = tag + number.to_bytes(8, "little")
         return self._magic + zlib.crc32(body).to_bytes(4, "little") + body
 
 
@@ -211,9 +205,7 @@ class WriteAheadLog:
             )
         for segment in self._segments:
             if segment.last > number:
-                for n, entry in segment.read(self.width):
-                    if n > number:
-                        yield n, entry.values
+                yield from ((n, entry.values) for n, entry in segment.read() if n > number)
 
     def drop(self, number: int) -> None:
         """Delete files that hold only samples up to this one, and no id that must be remembered."""
@@ -272,12 +264,14 @@ class WriteAheadLog:
                 del self.ids[name]
 
     def _begin(self, first: int) -> None:
-        path = self.folder / f"{first:016d}.log"
+        segment = Segment(self.folder / f"{first:016d}.log", secrets.randbits(32), first, 0)
         try:
-            segment = Segment.create(path, self.width, first)
+            segment.open(os.O_CREAT | os.O_TRUNC)
+            segment.write(_head(segment.salt, self.width, first))
+            sync_folder(self.folder)
         except OSError as error:
             with contextlib.suppress(OSError):
-                path.unlink(missing_ok=True)
+                segment.delete()
             raise _refusal(error, self) from None
         if self._segments:
             self._segments[-1].close()
@@ -297,42 +291,60 @@ class WriteAheadLog:
 
     def _open(self, saved: int) -> None:
         """Read all files; change them only when it is certain that nothing is missing."""
-        paths = sorted(self.folder.glob("*.log"))
-        headless = []
-        for path in paths:
-            segment = Segment.open(path, self.width, is_last=path == paths[-1])
-            if segment is None:
-                headless.append(path)
+        torn, headless = None, None
+        for path in (paths := sorted(self.folder.glob("*.log"))):
+            found = self._read(path, is_last=path == paths[-1])
+            if found is None:
+                headless = path
             else:
-                self._add(segment)
-        self._check_end(saved)
-        for path in headless:
-            path.unlink()
+                torn = found.torn
+                self._add(Segment(path, found.salt, found.first, found.end), found)
+        self._check_end(saved, torn)
+        if headless is not None:
+            headless.unlink()
         if self._segments:
-            self.n_cut = self._segments[-1].cut()
-        for segment in self._segments[:-1]:
-            segment.close()
+            self._segments[-1].open()
+        if torn is not None:
+            self._segments[-1].truncate()
+            self.n_cut = torn.n_samples
 
-    def _add(self, segment: "Segment") -> None:
+    def _read(self, path: Path, is_last: bool) -> "Content | None":
+        """Check a file; None for a file without a whole head, as a kill may leave the last one."""
+        data = path.read_bytes()
+        found = Content.of(data)
+        if found is None:
+            if len(data) <= _HEAD.size and is_last:
+                return None
+            raise DamagedError(f"{path} must be a log of domkl; restore it from a backup")
+        if found.width != self.width:
+            raise DataError(
+                f"{path} has samples of {found.width} values, and mesh.toml says {self.width};"
+                " restore mesh.toml, or delete the data folder to start from scratch"
+            )
+        if found.is_broken or (found.torn is not None and not is_last):
+            raise DamagedError(
+                f"{path} is damaged at byte {found.end}, and samples that were acknowledged follow;"
+                " restore it from a backup"
+            )
+        return found
+
+    def _add(self, segment: "Segment", found: "Content") -> None:
         if self._segments and segment.first != self.last + 1:
-            segment.close()
             raise DamagedError(
                 f"{self} lacks samples {self.last + 1} to {segment.first - 1};"
                 " restore it from a backup"
             )
-        self.last = segment.last = segment.first - 1
+        self.last = segment.last
         self._segments.append(segment)
-        for number, entry in segment.read(self.width):
+        for number, entry in found.entries():
             self._note(segment, number, entry)
 
-    def _check_end(self, saved: int) -> None:
+    def _check_end(self, saved: int, torn: "Torn | None") -> None:
         """Raise DamagedError if the log ends before the last acknowledged sample, or may do so."""
         known = None if self.mark is None else self.mark.number
-        torn = self._segments[-1].torn if self._segments else None
         is_short = known is not None and max(self.last, saved) < known
         is_doubtful = known is None and torn is not None and torn.is_whole
         if is_short or is_doubtful:
-            self.close()
             missing = f"{self.last + 1} to {known}" if is_short else f"from {self.last + 1} on"
             raise DamagedError(
                 f"{self} lacks samples {missing}, and they were acknowledged or"
@@ -359,68 +371,22 @@ def _refusal(error: OSError, log: WriteAheadLog) -> MeshError:
     return MeshError(f"{log} cannot be written: {error.strerror}")
 
 
-class Torn(NamedTuple):
-    """What follows the last sound frame of a file."""
-
-    n_bytes: int
-    n_samples: int  # as its head says
-    is_whole: bool  # as long as its head says: a kill does not leave this, damage does
-
-
 class Segment:
-    """One file of the log."""
+    """One file of the log; the newest one is open."""
 
-    def __init__(self, path: Path, handle: int, salt: int, first: int, size: int) -> None:
+    def __init__(self, path: Path, salt: int, first: int, size: int) -> None:
         self.path, self.salt, self.first, self.size = path, salt, first, size
         self.last, self.n_ids = first - 1, 0
-        self.torn: Torn | None = None
-        self._handle: int | None = handle
+        self._handle: int | None = None
 
-    @classmethod
-    def create(cls, path: Path, width: int, first: int) -> "Segment":
-        """Create a file without samples."""
-        salt = secrets.randbits(32)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        made = cls(path, handle, salt, first, 0)
-        try:
-            made.write(_head(salt, width, first))
-            sync_folder(path.parent)
-        except OSError:
-            made.close()
-            raise
-        return made
+    def open(self, flags: int = 0) -> None:
+        """Open the file to append to it."""
+        self._handle = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC | flags, 0o600)
 
-    @classmethod
-    def open(cls, path: Path, width: int, is_last: bool) -> "Segment | None":
-        """Check a file; None for a file without a whole head, as a kill may leave the last one."""
-        data = path.read_bytes()
-        head = read_head(data)
-        if head is None:
-            if len(data) <= _HEAD.size and is_last:
-                return None
-            raise DamagedError(f"{path} must be a log of domkl; restore it from a backup")
-        salt, found, first = head
-        if found != width:
-            raise DataError(
-                f"{path} has samples of {found} values, and mesh.toml says {width}; restore"
-                " mesh.toml, or delete the data folder to start from scratch"
-            )
-        end = _sound_end(path, data, salt, is_last)
-        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        made = cls(path, handle, salt, first, end)
-        if end < len(data):
-            made.torn = _torn(data, end)
-        return made
-
-    def read(self, width: int) -> Iterator[tuple[int, Entry]]:
+    def read(self) -> Iterator[tuple[int, Entry]]:
         """Numbers and samples, in order."""
-        data = self.path.read_bytes()[: self.size]
-        offset = _HEAD.size
-        while offset < len(data):
-            _, _, length, first, count = _FRAME.unpack_from(data, offset)
-            offset += _FRAME.size
-            yield from enumerate(entries_of(data[offset : offset + length], count, width), first)
-            offset += length
+        found = Content.of(self.path.read_bytes()[: self.size])
+        return iter(()) if found is None else found.entries()
 
     def write(self, data: bytes) -> None:
         """Append bytes and sync them to disk."""
@@ -431,14 +397,6 @@ class Segment:
             view, offset = view[n:], offset + n
         os.fdatasync(self._handle)
         self.size = offset
-
-    def cut(self) -> int:
-        """Remove a torn end; return how many samples it held."""
-        torn, self.torn = self.torn, None
-        if torn is None:
-            return 0
-        self.truncate()
-        return torn.n_samples
 
     def truncate(self) -> None:
         """Remove everything after the last whole frame."""
@@ -458,99 +416,108 @@ class Segment:
         self.path.unlink(missing_ok=True)
 
 
+class Frame(NamedTuple):
+    """A whole frame with a correct checksum."""
+
+    offset: int
+    first: int  # number of its first sample
+    count: int
+    body: bytes
+
+    @classmethod
+    def at(cls, data: bytes, offset: int, salt: int) -> "Frame | None":
+        """The frame that begins at this offset, or None."""
+        start = offset + _FRAME.size
+        if start > len(data) or not data.startswith(MARK, offset):
+            return None
+        _, checksum, length, first, count = _FRAME.unpack_from(data, offset)
+        body = data[start : start + length]
+        is_sound = zlib.crc32(data[start - 12 : start] + body, salt) == checksum
+        return cls(offset, first, count, body) if is_sound and len(body) == length else None
+
+    @property
+    def end(self) -> int:
+        """Offset of the byte after it."""
+        return self.offset + _FRAME.size + len(self.body)
+
+    def entries(self, width: int) -> Iterator[tuple[int, Entry]]:
+        """Numbers and samples."""
+        offset = 0
+        for number in range(self.first, self.first + self.count):
+            is_row, length = _ID.unpack_from(self.body, offset)
+            offset += _ID.size
+            name = self.body[offset : offset + length].decode()
+            values = np.frombuffer(self.body, "<f8", width, offset + length).astype(np.float64)
+            yield number, Entry(values, name, bool(is_row))
+            offset += length + 8 * width
+
+
+class Torn(NamedTuple):
+    """What follows the last sound frame of a file."""
+
+    n_samples: int  # as its head says
+    is_whole: bool  # as long as its head says: a kill does not leave this, damage does
+
+
+class Content(NamedTuple):
+    """What can be read of a file of the log."""
+
+    salt: int
+    width: int
+    first: int
+    frames: list[Frame]  # all that are sound
+    end: int  # offset up to which there is no damage
+    is_broken: bool  # whether sound frames follow damage
+    torn: Torn | None
+
+    @classmethod
+    def of(cls, data: bytes) -> "Content | None":
+        """Read all sound frames; None if the head of the file is not whole."""
+        if len(data) < _HEAD.size:
+            return None
+        _, _, salt, width, first = _HEAD.unpack_from(data)
+        if data[: _HEAD.size] != _head(salt, width, first):
+            return None
+        frames: list[Frame] = []
+        offset = end = last = _HEAD.size
+        while offset >= 0:
+            frame = Frame.at(data, offset, salt)
+            if frame is None:
+                offset = data.find(MARK, offset + 1)
+            else:
+                frames.append(frame)
+                end = frame.end if offset == end else end
+                offset = last = frame.end
+        torn = _torn(data, last) if last < len(data) else None
+        return cls(salt, width, first, frames, end, end < last, torn)
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """Numbers and samples, in order."""
+        for frame in self.frames:
+            yield from frame.entries(self.width)
+
+
 def _head(salt: int, width: int, first: int) -> bytes:
     numbers = struct.pack("<IIQ", salt, width, first)
     return _HEAD.pack(MAGIC, zlib.crc32(numbers), salt, width, first)
 
 
-def read_head(data: bytes) -> tuple[int, int, int] | None:
-    """Salt, values per sample and first number; None if the head is not whole."""
-    if len(data) < _HEAD.size:
-        return None
-    _, _, salt, width, first = _HEAD.unpack_from(data)
-    is_sound = data[: _HEAD.size] == _head(salt, width, first)
-    return (salt, width, first) if is_sound else None
-
-
 def _frame(salt: int, first: int, entries: Sequence[Entry]) -> bytes:
     """Samples as bytes, with their checksum."""
-    parts = []
+    body = bytearray()
     for entry in entries:
         name = entry.id.encode()
-        parts += [
-            _ID.pack(entry.is_row, len(name)),
-            name,
-            np.asarray(entry.values, "<f8").tobytes(),
-        ]
-    body = b"".join(parts)
+        values = np.asarray(entry.values, "<f8").tobytes()
+        body += _ID.pack(entry.is_row, len(name)) + name + values
     tail = struct.pack("<QI", first, len(entries))
     return _FRAME.pack(MARK, zlib.crc32(tail + body, salt), len(body), first, len(entries)) + body
-
-
-def entries_of(body: bytes, count: int, width: int) -> Iterator[Entry]:
-    """The samples of a frame."""
-    offset = 0
-    for _ in range(count):
-        is_row, length = _ID.unpack_from(body, offset)
-        offset += _ID.size
-        values = np.frombuffer(body, "<f8", width, offset + length).astype(np.float64)
-        yield Entry(values, body[offset : offset + length].decode(), bool(is_row))
-        offset += length + 8 * width
-
-
-def sound_frames(data: bytes, salt: int) -> Iterator[tuple[int, int, int, bytes]]:
-    """All sound frames of a file: offset, first number, samples, content."""
-    offset = _HEAD.size
-    while offset >= 0:
-        if _is_sound_at(data, offset, salt):
-            _, _, length, first, count = _FRAME.unpack_from(data, offset)
-            start = offset + _FRAME.size
-            yield offset, first, count, data[start : start + length]
-            offset = start + length
-        else:
-            offset = data.find(MARK, offset + 1)
-
-
-def _sound_end(path: Path, data: bytes, salt: int, is_last: bool) -> int:
-    """Offset of the end of the last sound frame; DamagedError if a sound frame follows damage."""
-    end, is_broken = _HEAD.size, False
-    for offset, _, _, content in sound_frames(data, salt):
-        is_broken = is_broken or offset != end
-        if not is_broken:
-            end = offset + _FRAME.size + len(content)
-    if is_broken or (end < len(data) and not is_last):
-        raise DamagedError(
-            f"{path} is damaged at byte {end}, and samples that were acknowledged follow; restore"
-            " it from a backup"
-        )
-    return end
-
-
-def torn_end(data: bytes, salt: int) -> Torn | None:
-    """What follows the last sound frame of a file, if anything does."""
-    end = _HEAD.size
-    for offset, _, _, content in sound_frames(data, salt):
-        end = offset + _FRAME.size + len(content)
-    return _torn(data, end) if end < len(data) else None
 
 
 def _torn(data: bytes, end: int) -> Torn:
     n_bytes = len(data) - end
     if n_bytes < _FRAME.size:
-        return Torn(n_bytes, 0, False)
+        return Torn(0, False)
     mark, _, length, _, count = _FRAME.unpack_from(data, end)
     is_frame = mark == MARK and count * _ID.size <= length
     is_whole = n_bytes >= _FRAME.size + length if is_frame else True
-    return Torn(n_bytes, count if is_frame else 0, is_whole)
-
-
-def _is_sound_at(data: bytes, offset: int, salt: int) -> bool:
-    """Whether a whole frame with a correct checksum begins at this offset."""
-    if offset + _FRAME.size > len(data):
-        return False
-    mark, checksum, length, _, _ = _FRAME.unpack_from(data, offset)
-    start = offset + _FRAME.size
-    if mark != MARK or start + length > len(data):
-        return False
-    tail = data[start - 12 : start]
-    return bool(zlib.crc32(tail + data[start : start + length], salt) == checksum)
+    return Torn(count if is_frame else 0, is_whole)
