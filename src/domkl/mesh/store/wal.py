@@ -93,7 +93,8 @@ class Mark:
     def __init__(self, path: Path, magic: bytes = MARK_MAGIC, n_tag: int = 0) -> None:
         self.path, self._magic, self._n_tag = path, magic, n_tag
         self._handle: int | None = None
-        self.tag, self.number = self._read() or (bytes(n_tag), None)
+        known: tuple[bytes, int | None] = self._read() or (bytes(n_tag), None)
+        self.tag, self.number = known
 
     def begin(self, number: int) -> None:
         """Have a file with this number; OSError if that is impossible."""
@@ -416,16 +417,16 @@ class Segment:
         self.path.unlink(missing_ok=True)
 
 
-class Frame(NamedTuple):
+class LogFrame(NamedTuple):
     """A whole frame with a correct checksum."""
 
     offset: int
     first: int  # number of its first sample
-    count: int
+    n_samples: int
     body: bytes
 
     @classmethod
-    def at(cls, data: bytes, offset: int, salt: int) -> "Frame | None":
+    def at(cls, data: bytes, offset: int, salt: int) -> "LogFrame | None":
         """The frame that begins at this offset, or None."""
         start = offset + _FRAME.size
         if start > len(data) or not data.startswith(MARK, offset):
@@ -443,7 +444,7 @@ class Frame(NamedTuple):
     def entries(self, width: int) -> Iterator[tuple[int, Entry]]:
         """Numbers and samples."""
         offset = 0
-        for number in range(self.first, self.first + self.count):
+        for number in range(self.first, self.first + self.n_samples):
             is_row, length = _ID.unpack_from(self.body, offset)
             offset += _ID.size
             name = self.body[offset : offset + length].decode()
@@ -465,7 +466,7 @@ class Content(NamedTuple):
     salt: int
     width: int
     first: int
-    frames: list[Frame]  # all that are sound
+    frames: list[LogFrame]  # all that are sound
     end: int  # offset up to which there is no damage
     is_broken: bool  # whether sound frames follow damage
     torn: Torn | None
@@ -478,10 +479,10 @@ class Content(NamedTuple):
         _, _, salt, width, first = _HEAD.unpack_from(data)
         if data[: _HEAD.size] != _head(salt, width, first):
             return None
-        frames: list[Frame] = []
+        frames: list[LogFrame] = []
         offset = end = last = _HEAD.size
         while offset >= 0:
-            frame = Frame.at(data, offset, salt)
+            frame = LogFrame.at(data, offset, salt)
             if frame is None:
                 offset = data.find(MARK, offset + 1)
             else:

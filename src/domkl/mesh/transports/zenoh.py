@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -212,10 +213,10 @@ class ZenohTransport(Transport):
 
     def config(self) -> dict[str, Any]:
         """The configuration for Zenoh."""
-        near, folder = self.neighbors, self.certificates
-        if self._router is not None:
-            router = self._router, self._router_name
-            return zenoh_config.client(self.name, *router, near, folder, **self._limits)
+        near, folder, router = self.neighbors, self.certificates, self._router
+        if router is not None:
+            name = self._router_name
+            return zenoh_config.client(self.name, router, name, near, folder, **self._limits)
         dialed = [address for name, address in near.items() if self._is_dialed(name)]
         return zenoh_config.peer(self.name, dialed, near, self._listen, folder, **self._limits)
 
@@ -389,11 +390,7 @@ class Session:
             subscriber = session.declare_subscriber(
                 zenoh_config.key(name, self.name), self._on_sample(name)
             )
-            matching = publisher.declare_matching_listener(
-                lambda status, name=name: self.inbox.put(
-                    self._transport.asked, name, status.matching
-                )
-            )
+            matching = publisher.declare_matching_listener(partial(self._on_matching, name))
             self._declared += [publisher, subscriber, matching]
             is_asked: Any = publisher.matching_status  # the stub says bool, which is wrong
             if is_asked.matching:
@@ -409,6 +406,9 @@ class Session:
                 self.inbox.put(self._transport.framed, name, frame, size=len(frame) + OVERHEAD)
 
         return heard
+
+    def _on_matching(self, name: str, status: zenoh.MatchingStatus) -> None:
+        self.inbox.put(self._transport.asked, name, status.matching)
 
     def _on_link(self, event: zenoh.LinkEvent) -> None:
         name = event.link.auth_identifier or "unknown"
