@@ -176,15 +176,14 @@ def _parts(
 
 
 def _setting(args: argparse.Namespace, data: "Prepared") -> Setting:
-    from domkl.experiments.data import learners_of
+    from domkl.experiments.data import graph_of, learners_of
 
     topology, connect = args.topology, args.connect
     if connect is not None and topology not in (None, "random"):
         raise ParameterError(f"connect is for topology random, got {topology}")
-    if topology is None and connect is None:
-        topology = data.graph or ("nearest" if data.places is not None else None)
-    if topology in (None, "random") and connect is None:
-        connect = Setting.connection
+    if connect is None:
+        topology = topology or graph_of(data)
+        connect = Setting.connection if topology == "random" else None
     return made_from(
         Setting, args, n_learners=learners_of(data, args.learners), connection=connect,
         topology=topology,

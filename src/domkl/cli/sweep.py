@@ -47,10 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the sweep."""
     from domkl.experiments.store import Store
-    from domkl.experiments.sweep.figure import write_figure
     from domkl.experiments.sweep.plan import make_plan
     from domkl.experiments.sweep.spec import read_spec
-    from domkl.experiments.sweep.table import check_format
+    from domkl.experiments.sweep.table import check_format, write_figure
 
     out = out_folder(args)
     check_format(args.format)

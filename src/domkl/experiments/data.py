@@ -26,6 +26,7 @@ from domkl.data.tables import read_ranges, sheet_with
 from domkl.data.types import Bounds, Station
 from domkl.errors import DataError, ParameterError
 from domkl.experiments.options import DataOptions, Setting
+from domkl.graphs.kinds import NEAREST
 from domkl.options import LAGS, MISSING, PARTITIONS
 from domkl.text import parse_lags, parse_names, parse_rows
 from domkl.typing import Floats, Seed
@@ -58,6 +59,11 @@ def learners_of(data: Prepared, n_learners: int | None) -> int:
             f"learners must be {own} for {data.name}, one for each node, got {n_learners}"
         )
     return own or (Setting.n_learners if n_learners is None else n_learners)
+
+
+def graph_of(data: Prepared) -> str:
+    """The kind of network that the data suggest."""
+    return data.graph or (NEAREST if data.places is not None else "random")
 
 
 def dealt(

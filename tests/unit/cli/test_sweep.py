@@ -14,7 +14,7 @@ import pytest
 
 from domkl.cli.main import main
 from domkl.experiments.sweep import FORMATS
-from domkl.experiments.sweep import unit as unit_module
+from domkl.experiments.sweep import plan as unit_module
 from domkl.experiments.sweep.spec import read_spec
 
 FILE = """\

@@ -10,10 +10,16 @@ from domkl import checks
 from domkl.errors import ParameterError
 from domkl.experiments.compare import Progress
 from domkl.experiments.store import Results, Store
-from domkl.experiments.sweep.plan import SweepPlan, make_plan
+from domkl.experiments.sweep.plan import (
+    Combination,
+    SweepPlan,
+    Unit,
+    make_plan,
+    run_unit,
+    warm_up,
+)
 from domkl.experiments.sweep.spec import read_spec
 from domkl.experiments.sweep.table import Table, tabulate
-from domkl.experiments.sweep.unit import Combination, Unit, run_unit, warm_up
 from domkl.experiments.workers import (
     active_client,
     check_workers,

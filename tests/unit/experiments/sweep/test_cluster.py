@@ -13,10 +13,9 @@ from domkl.errors import DataError, ParameterError, WorkerError  # noqa: E402
 from domkl.experiments import workers as backends  # noqa: E402
 from domkl.experiments.store import Store  # noqa: E402
 from domkl.experiments.sweep import plan as planning  # noqa: E402
-from domkl.experiments.sweep.plan import make_plan  # noqa: E402
+from domkl.experiments.sweep.plan import make_plan, run_unit  # noqa: E402
 from domkl.experiments.sweep.run import complete, finished, sweep  # noqa: E402
 from domkl.experiments.sweep.spec import read_spec  # noqa: E402
-from domkl.experiments.sweep.unit import run_unit  # noqa: E402
 
 TABLES = {
     "sweep": {"trials": 6},

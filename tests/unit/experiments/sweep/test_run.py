@@ -11,10 +11,9 @@ from domkl import rng
 from domkl.errors import DataError, ParameterError, WorkerError
 from domkl.experiments.store import Store
 from domkl.experiments.sweep import plan as planning
-from domkl.experiments.sweep.plan import make_plan
+from domkl.experiments.sweep.plan import make_plan, run_unit, unit_code
 from domkl.experiments.sweep.run import complete, finished, sweep
 from domkl.experiments.sweep.spec import read_spec
-from domkl.experiments.sweep.unit import run_unit, unit_code
 from domkl.experiments.workers import on_processes
 
 TABLES = {
