@@ -229,10 +229,14 @@ class Algorithm(Parameters, ABC):
             *(
                 getattr(state, name)
                 if name in law.carried
-                else np.zeros_like(getattr(state, room.get(name, name)))
+                else _zeros(getattr(state, room.get(name, name)))
                 for name in kind._fields
             )
         )
+
+
+def _zeros(like: Array) -> Array:
+    return np.zeros(like.shape, like.dtype)  # np.zeros_like takes five times as long
 
 
 class CompiledAlgorithm(Algorithm):

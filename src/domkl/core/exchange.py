@@ -36,6 +36,7 @@ class DeliveryKind(NamedTuple):
     needs_weights: bool = False  # Metropolis weights, for which a host must know both degrees
     needs_reverse: bool = False  # has one row per directed edge, and reads that of the other end
     spans_all: bool = False  # comes from all learners, not from neighbors
+    has_own: bool = False  # includes the learner's own value, all that one without neighbors hears
 
     @property
     def is_symmetric(self) -> bool:
@@ -52,9 +53,9 @@ class DeliveryKind(NamedTuple):
 DELIVERIES: dict[str, DeliveryKind] = {
     "sum": DeliveryKind(SUM),
     "gap": DeliveryKind(GAP, pulls=True, accumulates=True),
-    "metropolis": DeliveryKind(METROPOLIS, pulls=True, needs_weights=True),
+    "metropolis": DeliveryKind(METROPOLIS, pulls=True, needs_weights=True, has_own=True),
     "edge": DeliveryKind(EDGE, needs_reverse=True),
-    "total": DeliveryKind(TOTAL, spans_all=True),
+    "total": DeliveryKind(TOTAL, spans_all=True, has_own=True),
 }
 
 
@@ -207,7 +208,7 @@ def delivered(
     """
     out = np.empty_like(own) if out is None else out
     said = rows_of(values)
-    totals = np.empty((0, said.shape[1]), said.dtype)
+    totals = said[:0]
     kind = DELIVERIES[how]
     if kind.spans_all and wires.span > 1:
         totals = np.empty((len(values) // wires.span, said.shape[1]), said.dtype)
@@ -218,9 +219,24 @@ def delivered(
     return out
 
 
+def heard_alone(how: str, own: Array, exact: Array) -> Array:
+    """Give what learners without neighbors hear of a field, as `delivered` would.
+
+    Examples
+    --------
+    >>> own, exact = np.array([[0.5]]), np.array([[0.51]])
+    >>> [heard_alone(how, own, exact).item() for how in ("sum", "gap", "metropolis", "total")]
+    [0.0, 0.0, 0.51, 0.5]
+    """
+    kind = DELIVERIES[how]
+    if not kind.has_own:
+        return np.zeros(own.shape, own.dtype)
+    return np.array(own if kind.spans_all else exact, order="C")
+
+
 def rows_of(values: Array) -> Array:
     """Each learner's values in one row: (K, …) as (K, L)."""
-    return values.reshape(len(values), math.prod(values.shape[1:]))
+    return values if values.ndim == 2 else values.reshape(len(values), math.prod(values.shape[1:]))
 
 
 @sweep

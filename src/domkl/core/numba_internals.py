@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 import numba
-import numpy as np
 
 from domkl.errors import VersionError
 
@@ -51,6 +50,7 @@ check_version(numba.__version__)  # before the imports below, which another vers
 
 from llvmlite import binding  # noqa: E402
 from numba import types  # noqa: E402
+from numba._dispatcher import compute_fingerprint  # noqa: E402
 from numba.core import cgutils  # noqa: E402
 from numba.core import event as events  # noqa: E402
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache  # noqa: E402
@@ -172,71 +172,37 @@ class TolerantIndex(IndexDataCacheFile):
 
 # Calls
 
-_entries: dict[Any, Callable[..., Any]] = {}
+_entries: dict[tuple[Any, ...], Callable[..., Any]] = {}
 
 
 def machine_code(dispatcher: Any, *given: Any) -> Any:
     """Give what to call instead of a compiled function, with NamedTuples of arrays as arguments.
 
     Numba looks up the type of every field anew at each call, in Python, which takes ten times as
-    long as a small step of learning. Here its machine code is found by the arrays' layouts.
+    long as a small step of learning. Here its machine code is found by Numba's own fingerprint of
+    the arguments.
     """
     key = _layout(dispatcher, given)
-    entry = _entries.get(key)
+    entry = None if key is None else _entries.get(key)
     if entry is None:
         overloads = getattr(dispatcher, "overloads", None)
         if overloads is None:  # a Python function
             return dispatcher
         found = overloads.get(types_of(given))
-        if found is None:  # to be compiled by this call, or to be called with other types
+        if found is None or key is None:  # to be compiled by this call, or of unknown types
             return dispatcher
         entry = _entries[key] = found.entry_point
     return entry
 
 
-def _layout(dispatcher: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    layout: list[Any] = [dispatcher]
-    _add_layout(layout, given)
-    return tuple(layout)
-
-
-def _add_layout(layout: list[Any], given: tuple[Any, ...]) -> None:
-    """Append what the types of these values follow from."""
-    for value in given:
-        if type(value) is np.ndarray:
-            layout += (value.dtype, value.ndim, value.flags.num)
-        else:
-            layout.append(type(value))
-            if isinstance(value, tuple):
-                if len(value) >= LARGE:
-                    layout.append(_layout_of_large(value))
-                else:
-                    _add_layout(layout, value)
-
-
-#: tuples with so many members are looked at once, while they are among the last ones, and their
-#: first array is small: others are not to be kept from being freed
-LARGE, N_KNOWN, MOST_BYTES = 16, 32, 20_000
-_known: dict[int, tuple[Any, object]] = {}  # by identity: the tuple, which keeps it, and its layout
-_layouts: dict[tuple[Any, ...], object] = {}  # one object for each layout, which is quickly hashed
-
-
-def _layout_of_large(value: tuple[Any, ...]) -> object:
-    """Give an object that stands for the layout of a tuple, such as the state of a learner.
-
-    A node calls with the same state again and again; the arrays of a tuple are always the same.
-    """
-    known = _known.get(id(value))
-    if known is not None and known[0] is value:
-        return known[1]
-    layout: list[Any] = []
-    _add_layout(layout, value)
-    found = _layouts.setdefault(tuple(layout), object())
-    if getattr(value[0], "nbytes", 0) <= MOST_BYTES:
-        if len(_known) >= N_KNOWN:
-            _known.pop(next(iter(_known)), None)  # another thread may have been faster
-        _known[id(value)] = value, found
-    return found
+def _layout(dispatcher: Any, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Give what Numba's types of these arguments follow from; None if it has no short form."""
+    # as tuples without names, which take longer than arrays; their classes tell these
+    plain = [tuple(each) if isinstance(each, tuple) else each for each in given]
+    try:
+        return (dispatcher, *map(type, given), compute_fingerprint(tuple(plain)))
+    except NotImplementedError:
+        return None
 
 
 def types_of(given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ It calls the algorithm as the simulator does, in the same order, and what is hea
 `core/exchange.py` there as here. Without faults both agree to the bit.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction, Sizes, merged
-from domkl.core.exchange import DELIVERIES, Wires, delivered, fields_that
+from domkl.core.exchange import DELIVERIES, Wires, delivered, fields_that, heard_alone
 from domkl.core.features import FeatureStack, RandomFeatures
 from domkl.errors import DataError
 from domkl.graphs.graph import metropolis_weights
@@ -19,7 +20,7 @@ from domkl.learner.late import LateLabels, Sample
 from domkl.learner.restore import restored_state
 from domkl.speech.base import Fields, Layout, Speech, Voice
 from domkl.speech.plain import PLAIN
-from domkl.typing import Array, Floats
+from domkl.typing import Array, Floats, Ints
 
 #: rows whose features are computed together
 CHUNK = 256
@@ -81,6 +82,8 @@ class LocalLearner:
         self.pulling = fields_that(exchange, lambda kind: kind.pulls)
         self._is_weighted = bool(fields_that(exchange, lambda kind: kind.needs_weights))
         self.heard: dict[str, Array] = {}  # last merged values by field, one row per neighbor
+        self._wires: Wires | None = None  # to neighbors of these degrees
+        self._degrees: list[float] = []
         self._voice = Voice(speech)
         self._is_blank = True
         self._late = LateLabels(Sample)  # predicted, and not learned yet
@@ -194,7 +197,11 @@ class LocalLearner:
 
     def learn(self, x: Floats, y: float) -> Prediction:
         """Take a sample without neighbors; return the prediction made before."""
-        inputs, prediction = self.look(x)
+        return self.learn_seen(self.inputs(x), y)
+
+    def learn_seen(self, inputs: Inputs, y: float) -> Prediction:
+        """Do the same, given the features of the input, of this learner or one like it."""
+        prediction = self.algorithm.predict(self.state, inputs)
         self.learn_due(self.due(inputs, prediction, np.array([y])))
         return prediction
 
@@ -210,7 +217,7 @@ class LocalLearner:
 
         Without a label, NaN, it is a step without a sample; None if the algorithm has none.
         """
-        if np.isnan(y).all() and not self.algorithm.takes_missing:
+        if math.isnan(y[0]) and np.isnan(y).all() and not self.algorithm.takes_missing:
             return self.idle_step()
         self.state, message = self.algorithm.local_step(self.state, inputs, y, prediction, self.net)
         return self._words(message)
@@ -233,18 +240,18 @@ class LocalLearner:
         """
         message, said = words
         known = [each for each in heard if each is not None]
-        ends = np.arange(self.n_rows + 1, dtype=np.int64) * len(known)
-        weight, no_edges = self._metropolis(known), np.empty(0, dtype=np.int64)
-        wires = Wires(ends, np.arange(len(known)), weight, no_edges, self.net.degree, 1)
-        fields = []
-        for field in message._fields:
+        if not known:
+            self.heard.clear()
+        wires, fields = self._wires_to(known), []
+        for field, exact, own in zip(message._fields, message, said, strict=True):
             how = self._exchange[field]
-            own = np.ascontiguousarray(getattr(said, field))
             if DELIVERIES[how].needs_reverse:
                 fields.append(_by_edge(field, own, heard))
+            elif not known:
+                fields.append(heard_alone(how, own, exact))
             else:
-                rows, exact = self._rows(field, own, known), getattr(message, field)
-                exact = np.ascontiguousarray(exact)
+                own, exact = np.ascontiguousarray(own), np.ascontiguousarray(exact)
+                rows = self._rows(field, own, known)
                 fields.append(delivered(how, rows, own, wires, exact=exact))
         own_words = None if said is message else said
         heard_fields = type(message)(*fields)
@@ -263,15 +270,12 @@ class LocalLearner:
                 if name in before:
                     fresh[i] = rows[before.index(name)]
             self.state = self.state._replace(**{field: fresh})
-        self.net = _net(len(after))
+        self.net, self._wires = _net(len(after)), None
         if not after:
             self.heard = {}
 
     def _rows(self, field: str, own: Array, known: Sequence[Heard]) -> Array:
-        """Collect a field of all neighbors, one row each; without any, rows that are not read."""
-        if not known:
-            self.heard.pop(field, None)
-            return own
+        """Collect a field of all neighbors, one row each."""
         shape = (len(known), *own.shape[1:])
         rows = self.heard.get(field)
         if rows is None or rows.shape != shape:
@@ -280,17 +284,26 @@ class LocalLearner:
             rows[i] = each.fields[field][0]
         return rows
 
-    def _metropolis(self, known: Sequence[Heard]) -> Floats:
-        """Return the Metropolis weight of each neighbor; empty if the algorithm needs none."""
-        if not self._is_weighted or not known:
-            return np.empty(0)
-        degrees = np.array([float(each.degree) for each in known])
-        return metropolis_weights(self.net.degree, degrees)
+    def _wires_to(self, known: Sequence[Heard]) -> Wires:
+        """Return the network of this learner and those neighbors, with weights if needed."""
+        degrees = [float(each.degree) for each in known]
+        if self._wires is None or degrees != self._degrees:
+            weight, no_edges = np.empty(0), np.empty(0, dtype=np.int64)
+            if self._is_weighted and known:
+                weight = metropolis_weights(self.net.degree, np.array(degrees))
+            ends, rows = _ends(len(known), self.n_rows), np.arange(len(known))
+            self._wires = Wires(ends, rows, weight, no_edges, self.net.degree, 1)
+            self._degrees = degrees
+        return self._wires
 
 
 def _net(degree: int, n_rows: int = 1) -> Net:
-    ends = np.arange(n_rows + 1, dtype=np.int64) * degree
-    return Net(np.full(n_rows, float(degree)), np.ones(n_rows), ends)
+    return Net(np.full(n_rows, float(degree)), np.ones(n_rows), _ends(degree, n_rows))
+
+
+def _ends(degree: int, n_rows: int) -> Ints:
+    """Where the edges of each row end, in compressed sparse rows."""
+    return np.arange(n_rows + 1, dtype=np.int64) * degree
 
 
 def _by_edge(field: str, own: Array, heard: Sequence[Heard | None]) -> Array:

@@ -7,11 +7,15 @@ import numpy as np
 import pytest
 
 import domkl
+from domkl.algorithms import least_squares
 from domkl.algorithms.base import Inputs, Net
 from domkl.algorithms.least_squares import CLIP, N_TOP, first_weights
+from domkl.errors import WireError
 from domkl.learner.restore import restored_state
 from domkl.mesh.protocol.families import family_of
+from domkl.mesh.protocol.wire import Frame, Kind, Offer, OfferFormat
 from domkl.sim.cells import Cell, first_state
+from domkl.speech.base import Layout
 
 K, D_IN = 5, 3
 BANK = (*domkl.gaussian_bank([0.1, 1.0, 10.0]), domkl.Linear())
@@ -454,7 +458,11 @@ def test_what_is_not_finite_is_refused(name, value):
     *_, said = messages(algorithm, X, y)
     said[name] = said[name].copy()
     said[name].reshape(-1)[0] = value
-    assert family_of(algorithm).refusal(said) == f"{name} must be finite"
+    layout = Layout(algorithm.exchange, least_squares.Message(**said))
+    offers = OfferFormat(layout, family_of(algorithm))
+    frame = Frame(Kind.OFFER, b"", "other", 1, 1, payload=offers.repack(Offer(1, said)))
+    with pytest.raises(WireError, match=f"{name} must be finite"):
+        offers.heard(frame)
 
 
 def test_what_forgets_counts_no_more_than_its_memory():

@@ -62,8 +62,8 @@ def test_several_rows_are_learners_of_their_own():
 def test_metropolis_weights_use_both_degrees():
     learner = learner_of(domkl.RFFDOKL(), "b", "c")
     offers = [Offer(1, {}), Offer(4, {})]
-    np.testing.assert_array_equal(learner._metropolis(offers), [1 / 3, 1 / 5])
-    assert learner_of(None, "b")._metropolis(offers).size == 0
+    np.testing.assert_array_equal(learner._wires_to(offers).weight, [1 / 3, 1 / 5])
+    assert learner_of(None, "b")._wires_to(offers).weight.size == 0
 
 
 def test_what_is_kept_of_a_neighbor_moves_with_its_name():

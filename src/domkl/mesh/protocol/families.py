@@ -5,7 +5,6 @@ state. One that is not listed in `FAMILIES` has the defaults of `Family`.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +17,8 @@ from domkl.typing import Array, Floats
 SLACK, TINY = 1e-3, 1e-12
 #: largest function in a message of DOMKRLS; scaled functions are of the order of 1
 MOST = 1e6
+#: weights of DOMKRLS's mixtures by which nothing but the network's fits count
+NETWORK = np.array([[1.0, 0.0, 0.0, 0.0]])
 
 
 class Family:
@@ -97,21 +98,26 @@ class LeastSquares(Family):
     def functions(self, state: object, heard: Mapping[str, Array]) -> Function:
         """Give their θs with our weights, our fits and our last label."""
         assert isinstance(state, least_squares.State)
-        rows = np.zeros(len(heard["rounds"]), dtype=np.intp)
-        shown = ("own", "diagonal", "noise", "last", "odds", "lag", "is_linear")
-        weights = ("by_evidence", "by_regret", "by_own", "top")
-        mine = {name: getattr(state, name)[rows] for name in shown + weights}
-        given: dict[str, Any] = {f: np.ascontiguousarray(heard[f]) for f in ("sums", "counts")}
-        found = self.algorithm.function(state._replace(**mine, **given))
-        assert found is not None
-        return found
+        return self._functions(state, state.top, heard)
 
     def estimates(self, state: object, heard: Mapping[str, Array]) -> Function:
         """Give their θs with our evidence for each fit, and nothing of ours."""
         assert isinstance(state, least_squares.State)
-        top = np.zeros_like(state.top)
-        top[0, 0] = 1.0
-        return self.functions(state._replace(top=top), heard)
+        return self._functions(state, NETWORK, heard)
+
+    def _functions(
+        self, state: least_squares.State, top: Floats, heard: Mapping[str, Array]
+    ) -> Function:
+        """Give the functions that our state has with the sums of each neighbor, one by one."""
+        found = []
+        for sums, counts in zip(heard["sums"], heard["counts"], strict=True):
+            theirs = state._replace(sums=sums[None], counts=counts[None], top=top)
+            function = self.algorithm.function(theirs)
+            assert function is not None
+            found.append(function)
+        if len(found) == 1:
+            return found[0]
+        return Function(*map(np.concatenate, zip(*found, strict=True)))
 
     def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
         """Give their counts relative to ours."""
@@ -119,13 +125,10 @@ class LeastSquares(Family):
 
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """Check the bounds that hold in every run."""
-        for name, values in message.items():
-            if not np.isfinite(values).all():
-                return f"{name} must be finite"
         counts, rounds = message["counts"][0], message["rounds"][0]
         for name in ("counts", "loss", "variance", "rounds"):
-            if (message[name] < 0).any():
-                return f"{name} must not be negative, got {message[name].min():.3g}"
+            if (least := np.minimum.reduce(message[name], axis=None)) < 0:
+                return f"{name} must not be negative, got {least:.3g}"
         for n, limit in zip(counts, self.algorithm.most_counts, strict=True):
             if n > limit * (1 + SLACK):
                 return f"counts must be at most {limit:g} for this memory, got {n:.6g}"

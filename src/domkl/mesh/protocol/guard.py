@@ -53,7 +53,6 @@ from domkl.algorithms.base import Function, Prediction
 from domkl.learner.local import LocalLearner
 from domkl.mesh.protocol.edges import Edge, Pair
 from domkl.mesh.protocol.families import family_of
-from domkl.mesh.protocol.wire import Offer
 from domkl.typing import Array, Floats
 
 #: logarithms of strains that a neighbor may add up
@@ -135,10 +134,10 @@ class Motion:
         if edge.n_done - number < SHORT_MOVE:
             return None
         shares = [
-            _distance(pair.theirs, then.theirs, field) / ours
+            _size(pair.theirs.fields[field] - then.theirs.fields[field]) / ours
             for field in fields
-            if (ours := _distance(pair.own, then.own, field))
-            > LEAST_MOVE * _size({field: pair.own.fields[field]})
+            if (ours := _size(pair.own.fields[field] - then.own.fields[field]))
+            > LEAST_MOVE * _size(pair.own.fields[field])
         ]
         return max(shares, default=None)
 
@@ -196,14 +195,15 @@ class Window:
 
     def errors(self, limit: float) -> tuple[float, float]:
         """Return both mean squared errors; each sample counts ``limit`` at most."""
-        own, twin = np.minimum(self._errors[: self._n], limit).mean(axis=0)
+        counted = np.minimum(self._errors[: self._n], limit)
+        own, twin = np.add.reduce(counted, axis=0) / len(counted)
         return float(own), float(twin)
 
     def error(self, function: Function, limit: float) -> float:
         """Return the same of a function, of one learner."""
         weighed = (function.theta[0] * function.weights[0][:, None]).reshape(-1)
         apart = self._z[: self._n] @ weighed - self._y[: self._n]
-        return float(np.minimum(apart * apart, limit).mean())
+        return float(np.add.reduce(np.minimum(apart * apart, limit))) / len(apart)
 
 
 class Guard:
@@ -224,7 +224,7 @@ class Guard:
         self._n = 0  # samples seen
         self._errors: Floats = np.zeros(learner.features.n_kernels)  # squared, by kernel
         self._error = 0.0  # squared, of the twin
-        self._twin_known = -1, 0.0  # number of samples, and the twin's error on the window then
+        self._known = -1, 0.0, 0.0, 0.0  # number of samples, and what `_window_errors` gave then
         self._window = Window(learner.features.n_kernels * learner.features.n_features)
 
     def see(self, z: Array, y: float, y_hat: float, twin: Prediction) -> None:
@@ -241,10 +241,9 @@ class Guard:
         if self._n < WINDOW or (self._by_gaps and not was_lied_to):
             return False
         least = LEAST_ERROR * self._error
-        own, twin = self._window.errors(self._limit)
+        own, twin, estimates = self._window_errors()
         if not self._by_gaps:
-            own = self._function_error(self._learner)
-            twin = max(twin, self._twin_error())
+            own, twin = self._function_error(self._learner), max(twin, estimates)
         return self._astray.add(own / max(twin, least, TINY) / ASTRAY)
 
     def judge(self, edge: Edge, pair: Pair, step: int) -> str:
@@ -302,15 +301,15 @@ class Guard:
         push = max(self._family.push(np.sqrt(self._errors)), TINY)
         if edge.n_done == 1:
             most = MOST_APART * self._size_of_function() if record.may_be_apart else 0.0
-            record.apart = min(_size(gaps), most)
+            record.apart = min(_size(*gaps.values()), most)
         allowed = HONEST_PUSH * push + record.apart * ARRIVAL ** (edge.n_done - 1)
-        total = _size(brought)
+        total = _size(*brought.values())
         text = f"it has pushed {total / push:.2g} times as hard as our samples do"
         return [(total / allowed, text)]
 
     def _size_of_function(self) -> float:
         sizes = [
-            _size({f: getattr(each.state, f) for f in self._learner.gap_fields})
+            _size(*(getattr(each.state, f) for f in self._learner.gap_fields))
             for each in (self._learner, self._twin)
         ]
         return max(sizes)
@@ -321,18 +320,24 @@ class Guard:
         there = self._family.estimates(self._twin.state, theirs)
         if there is None or not there.theta.any():
             return []
-        _, least = self._window.errors(self._limit)
-        ours = max(self._twin_error(), self._function_error(self._learner))
-        least = max(least, LEAST_ERROR * self._error, TINY, ours)
-        ratio = self._window.error(there, self._limit) / least
+        _, twin, estimates = self._window_errors()
+        least = max(twin, LEAST_ERROR * self._error, TINY, estimates)
+        error = self._window.error(there, self._limit)
+        if error > least:  # else it strains no more than others do, whatever ours is
+            least = max(least, self._function_error(self._learner))
+        ratio = error / least
         text = f"its function errs {ratio:.2g} times as much on our samples"
         return [((1 + max(ratio - 1, 0.0) * share) / honest, text)]
 
-    def _twin_error(self) -> float:
-        """Return the same of the twin, which changes with each sample only."""
-        if self._twin_known[0] != self._n:
-            self._twin_known = self._n, self._function_error(self._twin)
-        return self._twin_known[1]
+    def _window_errors(self) -> tuple[float, float, float]:
+        """Return errors on the last samples: of both learners then, of the twin's estimates now.
+
+        They change with each sample only.
+        """
+        if self._known[0] != self._n:
+            own, twin = self._window.errors(self._limit)
+            self._known = self._n, own, twin, self._function_error(self._twin)
+        return self._known[1:]
 
     def _function_error(self, learner: LocalLearner) -> float:
         """Return the error of a learner's estimates on the last samples, by the twin's weights."""
@@ -342,12 +347,9 @@ class Guard:
         return 0.0 if function is None else self._window.error(function, self._limit)
 
 
-def _size(fields: Mapping[str, Array]) -> float:
-    return math.sqrt(sum(float(np.sum(values * values)) for values in fields.values()))
-
-
-def _distance(now: Offer, then: Offer, field: str) -> float:
-    return _size({field: now.fields[field] - then.fields[field]})
+def _size(*arrays: Array) -> float:
+    """Return the root of the sum of squares; np.sum would take twice as long for small arrays."""
+    return math.sqrt(sum(float(np.add.reduce(each * each, axis=None)) for each in arrays))
 
 
 def _share(standing: float) -> float:

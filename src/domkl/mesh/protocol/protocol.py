@@ -31,7 +31,7 @@ from typing import Literal
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import Prediction
+from domkl.algorithms.base import Inputs, Prediction
 from domkl.errors import DataError
 from domkl.learner.local import Words
 from domkl.mesh.protocol import events
@@ -358,7 +358,7 @@ class Protocol:
         self.measures.judge(sample.y, y_hat, gap)
         y_alone = None
         if self.alone is not None:
-            y_alone = self._learn_alone(inputs.z, sample, y_hat)
+            y_alone = self._learn_alone(inputs, sample, y_hat)
         self.edges.effects.append(
             events.Predicted(sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
         )
@@ -374,16 +374,16 @@ class Protocol:
             self._is_following = False
             self._offer(words, HASTE * MOST_HASTE if self._queue else 0, now)
 
-    def _learn_alone(self, z: Array, sample: events.Sample, y_hat: float) -> float:
+    def _learn_alone(self, inputs: Inputs, sample: events.Sample, y_hat: float) -> float:
         """Let the learner without neighbors learn the sample, and the guard see how it went.
 
         Returns what the former had predicted.
         """
         assert self.alone is not None
-        before = self.alone.learn(sample.x, sample.y)
+        before = self.alone.learn_seen(inputs, sample.y)
         self.measures.judge_alone(sample.y, float(before.y_hat[0]))
         if not self.model.delay:  # else the label is not known yet
-            self._watch(z, sample.y, y_hat, before)
+            self._watch(inputs.z, sample.y, y_hat, before)
         return float(before.y_hat[0])
 
     def _watch(self, z: Array, y: float, y_hat: float, alone: Prediction) -> None:

@@ -178,9 +178,9 @@ class OfferFormat:
         return DEGREE.pack(degree) + self.layout.encode(said, edge)
 
     def unpack(self, payload: bytes | memoryview) -> Offer:
-        """Read a payload without checking it."""
+        """Read a payload without checking it; its arrays can be written, as the learner's own."""
         degree: int = DEGREE.unpack_from(payload)[0]
-        return Offer(degree, self.layout.decode(memoryview(payload)[DEGREE.size :]))
+        return Offer(degree, self.layout.decode(memoryview(bytearray(payload))[DEGREE.size :]))
 
     def repack(self, offer: Offer) -> bytes:
         """Return the payload that `unpack` reads this offer from."""
