@@ -270,14 +270,10 @@ class RowMaker:
         return np.concatenate([X, self._columns(plan.ahead, (1,), held[None], time)[0]])
 
     def state(self) -> dict[str, Floats]:
-        """Everything that later rows depend on, as arrays to be stored."""
-        return {
-            "tick": np.array(self.tick),
-            "last": self._last.copy(),
-            "age": self._age.copy(),
-            "window": self._window.copy(),
-            "pending": self._pending.copy(),
-        }
+        """Everything that later rows depend on, as arrays to be stored; they are not changed."""
+        tick, window, pending = np.array(self.tick), self._window, self._pending
+        found = {"tick": tick, "last": self._last, "age": self._age}
+        return found | {"window": window, "pending": pending}
 
     def _restore(self, state: Mapping[str, Floats]) -> None:
         for name in ("last", "age", "window", "pending"):
@@ -293,6 +289,9 @@ class RowMaker:
     def _held(self, values: Floats) -> Floats:
         """Each missing value as the last known one, while that may hold."""
         n = len(values)
+        if n and not np.isnan(values).any():
+            self._last, self._age = values[-1].copy(), np.zeros_like(self._age)
+            return values
         rows = np.arange(n)[:, None]
         newest = np.maximum.accumulate(np.where(np.isnan(values), -1, rows), axis=0)
         is_here = newest >= 0
@@ -306,9 +305,9 @@ class RowMaker:
         """The inputs at the last ticks of a window of held values, of these times."""
         plan, shift = self.plan, 1 if self.plan.horizons == (0,) else 0
         lags = [lagged(window[:, 0], lag + shift, len(times)) for lag in plan.lags]
-        made = [plan.scaled(plan.target, values)[:, None] for values in lags]
+        made = plan.scaled(plan.target, np.array(lags).reshape(len(lags), len(times)).T)
         others = self._columns(plan.inputs, plan.input_lags, window, times)
-        return np.concatenate([*made, others], axis=1)
+        return np.concatenate([made, others], axis=1)
 
     def _columns(
         self, names: Sequence[str], lags: Sequence[int], window: Floats, times: Ints

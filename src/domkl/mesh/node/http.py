@@ -14,6 +14,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -129,7 +130,7 @@ class AccessCheck:
 
     def _problem(self, path: str, headers: Mapping[str, str]) -> JSONResponse | None:
         rules, host = self._rules, headers.get("host", "")
-        if rules.hosts is not None and _name(f"//{host}") not in rules.hosts:
+        if rules.hosts is not None and _name(host) not in rules.hosts:
             return _refusal(403, f"host must be this machine, got {host!r}")
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
@@ -169,9 +170,11 @@ def _given(body: bytearray, receive: Receive) -> Receive:
     return given
 
 
-def _name(url: str) -> str | None:
+@lru_cache(maxsize=64)
+def _name(host: str) -> str | None:
+    """The name in a Host header, without its port; None if it is none."""
     try:
-        return urlsplit(url).hostname
+        return urlsplit(f"//{host}").hostname
     except ValueError:
         return None
 

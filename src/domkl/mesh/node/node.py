@@ -15,6 +15,7 @@ The rules of this file
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
@@ -425,7 +426,7 @@ class Node:
                 if self.outgoing.listeners:
                     self.outgoing.predicted(effect)
                 self._note_learned()
-                if np.isfinite(effect.y) and np.isfinite(effect.y_hat):
+                if math.isfinite(effect.y) and math.isfinite(effect.y_hat):
                     self._predicted.append(effect)
             elif isinstance(effect, events.Forecasted):
                 if self.outgoing.listeners:

@@ -143,7 +143,7 @@ class Rows:
         return self._before[0][1] if self._before else self._state()
 
     def _state(self) -> dict[str, Floats]:
-        known = np.empty(0) if self.known is None else np.append(self.known.tick, self.known.X)
+        known = np.empty(0) if self.known is None else np.array([self.known.tick, *self.known.X])
         return self._maker.state() | {"recent": self._recent, "known": known}
 
     def _restore(self, stored: Mapping[str, Array]) -> None:
@@ -166,7 +166,8 @@ class Rows:
         recent, n = self._recent.copy(), len(self._recent)
         for skipped in range(max(maker.tick, tick - n), tick):
             recent[skipped % n] = np.nan
-        maker.skip(tick - maker.tick)
+        if tick > maker.tick:
+            maker.skip(tick - maker.tick)
         block = maker.push(values[None, 1:])
         y = float(plan.scaled(plan.target, values[1:2])[0])
         recent[tick % n] = y
