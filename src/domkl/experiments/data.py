@@ -6,6 +6,7 @@ dealt out to learners, after lags were taken.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -83,19 +84,13 @@ def _from_catalog(options: DataOptions, ranges: Ranges | None) -> list[Prepared]
     facts = {"partition": partition, "missing": options.missing, "series": None}
     if data.nodes is not None:
         return [made._replace(facts=facts | made.facts) for made in _nodes(options, data, ranges)]
-    found = []
+    found, rows = [], parse_rows(options.rows)
+    n_lags = None if options.lags is None else len(parse_lags("lags", options.lags))
     for horizon in options.horizons or (1,):
         made = load_set(
-            name,
-            rule=options.rule,
-            scale=options.how_scaled,
-            target=options.target,
-            n_lags=None if options.lags is None else len(parse_lags("lags", options.lags)),
-            horizon=horizon,
-            ranges=ranges,
-            data_dir=options.data_dir,
-        )
-        rows = parse_rows(options.rows)
+            name, rule=options.rule, scale=options.how_scaled, target=options.target,
+            n_lags=n_lags, horizon=horizon, ranges=ranges, data_dir=options.data_dir,
+        )  # fmt: skip
         X, y = made.X[rows], made.y[rows]
         if not len(y):
             raise DataError(f"rows must be at least one of {len(made.y)}, got {options.rows}")
@@ -126,18 +121,15 @@ def _check_catalog(options: DataOptions) -> None:
             f"partition is for samples to be dealt; the {data.nodes.what} of {name} have their own"
             " streams"
         )
-    if options.drop:
-        raise ParameterError(f"drop is for a table with target, got {kind}")
-    if options.lags is not None and not data.has_horizon:
-        raise ParameterError(f"lags is for a time series, got {kind}")
-    if options.horizon is not None and not data.has_horizon:
-        raise ParameterError(f"horizon is for a time series, got {kind}")
-    own = ("time", "nodes", "every", "time_format", "places", "na")
+    refused = {"drop": "a table with target"}
+    if not data.has_horizon:
+        refused |= dict.fromkeys(("lags", "horizon"), "a time series")
+    own: tuple[str, ...] = ("time", "nodes", "every", "time_format", "places", "na")
     nodes_only = ("inputs", "input_lags", "known_ahead", "hold")
-    for field in (*own, *(() if data.nodes else nodes_only)):
-        if getattr(options, field):
-            word = field.replace("_", "-")
-            raise ParameterError(f"{word} is for files of your own (--csv), got {kind}")
+    own += () if data.nodes else nodes_only
+    for field, what in (refused | dict.fromkeys(own, "files of your own (--csv)")).items():
+        if getattr(options, field) not in (None, ()):
+            raise ParameterError(f"{field.replace('_', '-')} is for {what}, got {kind}")
 
 
 def _forecast(
@@ -177,12 +169,9 @@ def _from_files(options: DataOptions, ranges: Ranges | None) -> list[Prepared]:
         ranges = {column: each for column, each in ranges.items() if column in table.columns}
     made = prepare(name, table.rows(parse_rows(options.rows)), wanted, ranges, options.is_class)
     facts = {
-        "data": name,
-        "partition": None if has_nodes else options.partition or PARTITIONS[0],
-        "missing": options.missing,
-        "series": options.series,
-        "drop": list(options.drop),
-    }
+        "data": name, "partition": None if has_nodes else options.partition or PARTITIONS[0],
+        "missing": options.missing, "series": options.series, "drop": list(options.drop),
+    }  # fmt: skip
     found = [made[horizon] for horizon in wanted.horizons]
     found = [each._replace(facts=each.facts | facts) for each in found]
     return found if has_nodes else [_joined(each, str(options.csv)) for each in found]
@@ -226,31 +215,17 @@ def _read(options: DataOptions, wanted: Forecast) -> NodeTable:
                 f"inputs must not have the target {wanted.target!r} without lag; give --lags"
             )
         columns = tuple(name for name in names if name not in dated)
-    path, is_whole = str(options.csv), not options.has_nodes
-    return _cached_table(path, wanted.target, columns, options.drop, form, is_whole, _stamp(path))
-
-
-def _stamp(path: str) -> tuple[Any, ...]:
-    """What tells a file from an older one of its name."""
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_size
+    stamp, path = None, Path(str(options.csv))
+    with suppress(OSError):  # a pattern of several files has none
+        stamp = path.stat().st_mtime_ns, path.stat().st_size
+    how = {"inputs": columns, "drop": options.drop, "keep_all": not options.has_nodes}
+    return _read_once(stamp, str(path), wanted.target, form=form, **how)
 
 
 @lru_cache(maxsize=1)
-def _cached_table(
-    path: str,
-    target: str,
-    inputs: tuple[str, ...] | None,
-    drop: tuple[str, ...],
-    form: Form,
-    is_whole: bool,
-    stamp: tuple[Any, ...],
-) -> NodeTable:
-    """Files are read once for several horizons of a sweep."""
-    return read_nodes(path, target, inputs=inputs, drop=drop, form=form, keep_all=is_whole)
+def _read_once(stamp: Any, path: str, target: str, **how: Any) -> NodeTable:
+    """Read the files; once for several horizons of a sweep, unless the file is a newer one."""
+    return read_nodes(path, target, **how)
 
 
 def _joined(made: Prepared, path: str) -> Prepared:
