@@ -5,14 +5,13 @@ from statistics import NormalDist
 import numpy as np
 
 from domkl.data.forecast import Prepared
-from domkl.experiments.figures import Figure, Line, Panel
+from domkl.experiments.figures import Figure, Line, Panel, points
 from domkl.experiments.reproduce.document import (
     OURS,
     Claim,
     ReportTable,
     Section,
     Value,
-    points,
     unchecked,
     verdict,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from domkl.cli.options import add_commands, option, switch
-from domkl.cli.progress import Bar
+from domkl.cli.output import Bar
 from domkl.data.catalog import DATASETS, DataSet, Edition, find
 from domkl.errors import DataError, ParameterError
 

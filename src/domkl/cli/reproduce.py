@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.cli.options import add_fields, option, switch
-from domkl.cli.output import add_out_argument, check_installed, out_folder, outbox, remove_empty
-from domkl.cli.progress import Bar
+from domkl.cli.output import (
+    Bar,
+    add_out_argument,
+    check_installed,
+    out_folder,
+    outbox,
+    remove_empty,
+)
 from domkl.errors import ParameterError
 from domkl.experiments.options import Setting
 from domkl.experiments.reproduce import PARTS, QUICK_ROWS

@@ -16,8 +16,7 @@ from domkl.cli.options import (
     shown,
     switch,
 )
-from domkl.cli.output import add_out_argument, out_folder, outbox, tell
-from domkl.cli.progress import Bar
+from domkl.cli.output import Bar, add_out_argument, out_folder, outbox, tell
 from domkl.errors import ParameterError
 from domkl.experiments.options import DataOptions, Setting
 from domkl.graphs.kinds import KINDS

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from domkl.cli.options import option, switch
-from domkl.cli.output import add_out_argument, out_folder, outbox, remove_empty, tell
-from domkl.cli.progress import Bar
+from domkl.cli.output import Bar, add_out_argument, out_folder, outbox, remove_empty, tell
 from domkl.experiments.sweep import FORMATS
 
 if TYPE_CHECKING:

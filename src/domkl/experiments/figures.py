@@ -2,7 +2,7 @@
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -72,6 +72,12 @@ class Figure:
     panels: Sequence[Panel | Map]
     n_columns: int = 3
     panel_size: tuple[float, float] | None = None  # inches
+
+
+def points(name: str, x: Sequence[float], found: Iterable[Any]) -> Line:
+    """A line with one point per (mean, low, high)."""
+    mean, low, high = np.stack(list(found), axis=1).tolist()
+    return Line(name, [float(value) for value in x], mean, low, high)
 
 
 def plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl.experiments.compare import Outcome
-from domkl.experiments.figures import Figure, Line, Panel, draw
+from domkl.experiments.figures import Figure, Line, Panel, draw, points
 from domkl.experiments.options import Setting
 from domkl.metrics.curves import with_paper_start
 from domkl.metrics.intervals import Interval
@@ -167,9 +167,5 @@ def write_figure(path: Path, parts: Sequence[Part], title: str) -> None:
 
 
 def _lines(outcomes: list[Outcome], curve: str) -> list[Line]:
-    lines = []
-    for outcome in outcomes:
-        found = outcome.interval(curve)
-        rounds = [float(t) for t in range(1, len(found.mean) + 1)]
-        lines.append(Line(outcome.algorithm, rounds, *map(list, found)))
-    return lines
+    rounds = range(1, outcomes[0].mse.shape[1] + 1)
+    return [points(each.algorithm, rounds, np.transpose(each.interval(curve))) for each in outcomes]

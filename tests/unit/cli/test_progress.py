@@ -3,7 +3,7 @@
 import pytest
 
 from domkl.cli.interrupts import Interrupts
-from domkl.cli.progress import Bar
+from domkl.cli.output import Bar
 
 
 def test_a_bar_shows_the_last_update(capsys):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from domkl.experiments.figures import Figure, Line, draw, plain
+from domkl.experiments.figures import Figure, Line, draw, plain, points
 from domkl.experiments.store import Results
 from domkl.typing import Floats
 
@@ -141,12 +141,6 @@ def line(name: str, curve: Floats) -> Line:
     n_rounds = curve.shape[1]
     rounds = np.unique(np.geomspace(1, n_rounds, N_POINTS).round().astype(int))
     return points(name, rounds.tolist(), curve[:, rounds - 1].T)
-
-
-def points(name: str, x: Sequence[float], found: Iterable[Floats]) -> Line:
-    """One point per (mean, low, high)."""
-    mean, low, high = np.stack(list(found), axis=1).tolist()
-    return Line(name, [float(value) for value in x], mean, low, high)
 
 
 def last(results: Results, curve: str = "mse", *, paper_start: bool = False) -> Floats:

@@ -8,8 +8,8 @@ import numpy as np
 from domkl.algorithms.admm import DOMKL
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.server import COMKL
-from domkl.experiments.figures import Figure, Panel
-from domkl.experiments.reproduce.document import Section, limit, numbers, points
+from domkl.experiments.figures import Figure, Panel, points
+from domkl.experiments.reproduce.document import Section, limit, numbers
 from domkl.experiments.reproduce.session import Runs, Session
 from domkl.experiments.store import Results
 from domkl.typing import Floats

@@ -183,7 +183,11 @@ def reproduce(session: Session, part: str, command: str, progress: Progress) -> 
         "cores": session.n_cores,
         "seconds": {name: plain(_seconds(session, group)) for name, group in runs.items()},
         "versions": _versions(),
-        "data": [_facts(name, facts) for name, facts in session.used.items()],
+        "data": [
+            {"name": name}
+            | {key: facts[key] for key in ("rows", "rows_of_paper", "note", "sha256")}
+            for name, facts in session.used.items()
+        ],
         "missing": session.missing,
         "sections": [section.as_json() for section in made],
     }
@@ -213,8 +217,3 @@ def _versions() -> dict[str, str]:
     found |= {name: version(name) for name in LIBRARIES}
     found |= {name: installed(name) for name in ("river", "lightgbm")}
     return {name: each for name, each in found.items() if each is not None}
-
-
-def _facts(name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-    keys = ("rows", "rows_of_paper", "note", "sha256")
-    return {"name": name} | {key: facts[key] for key in keys}

@@ -13,8 +13,8 @@ import numpy as np
 from domkl import rng
 from domkl.data.streams import deal
 from domkl.data.synthetic import star, two_neighbors
-from domkl.experiments.figures import Figure, Panel
-from domkl.experiments.reproduce.document import Section, limit, listed, numbers, points
+from domkl.experiments.figures import Figure, Panel, points
+from domkl.experiments.reproduce.document import Section, limit, listed, numbers
 from domkl.experiments.reproduce.session import PANELS, Runs, Session
 from domkl.experiments.reproduce.tasks import Rounds, Stream, regrets, weight_gaps
 from domkl.experiments.store import Results

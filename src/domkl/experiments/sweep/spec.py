@@ -188,9 +188,8 @@ def _data(table: Mapping[str, Any], folder: Path) -> Iterator[Data]:
         options = {key: given[key] for key in given.keys() & {f.name for f in fields(DataOptions)}}
         options |= {key: (folder / given[key]).resolve() for key in PATHS if key in given}
         made = DataOptions(data=given.get("name"), **options | lists)
-        label = Path(made.csv).name if made.csv is not None else made.data or "traffic"
         shown = {key: v for key, v in given.items() if key not in ("name", "rounds", *PATHS)}
-        yield Data(label, made, rounds, tuple(shown.items()))
+        yield Data(made.name, made, rounds, tuple(shown.items()))
 
 
 def _networks(table: Mapping[str, Any]) -> Iterator[Network]:

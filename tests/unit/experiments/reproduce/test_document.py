@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from domkl.experiments.figures import Figure, Panel, draw, plain
+from domkl.experiments.figures import Figure, Panel, draw, plain, points
 from domkl.experiments.reproduce.document import (
     Claim,
     ReportTable,
@@ -19,7 +19,6 @@ from domkl.experiments.reproduce.document import (
     judged,
     line,
     number,
-    points,
     tally,
 )
 from domkl.experiments.reproduce.theorems import growth
