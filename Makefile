@@ -26,6 +26,9 @@ EXAMPLES := stations homes drift river_classifier newcomer mesh_heals own_algori
 # tests of what one reads: `make docs-test` runs them, and `make test` leaves them out
 DOCUMENTS := tests/test_docs.py tests/site
 
+# tests start some hundred processes that load the package: its bytecode is stored for them
+test quick docs-test: export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: run test docs docs-test examples release dist pythons numbas licences quick lint types soak attack bench clean
 
 run: $(VENV)/run.stamp
