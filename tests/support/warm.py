@@ -7,6 +7,7 @@ in the one cache on disk. Where the sources are those of the last run there is n
 """
 
 import hashlib
+import importlib.util
 import os
 from pathlib import Path
 
@@ -15,11 +16,15 @@ import numpy as np
 import domkl
 from domkl.algorithms import base
 from domkl.algorithms.registry import ALGORITHMS
+from domkl.core.exchange import DELIVERIES
 
 HOSTS = ({"cv": "exact"}, {"cv": "off"}, {"cv": "exact", "interpreted": True})
 #: families by the modules of their laws; the types of numbers have no binaries in common
 FAMILIES = sorted({entry.home.partition(":")[0] for entry in ALGORITHMS.values()})
 CASES = [(family, dtype) for family in FAMILIES for dtype in ("float64", "float32")]
+#: algorithms that the table has with other laws
+MORE = {"domkl.algorithms.admm": [domkl.DOMKL(weights="message-passing")]}
+HAS_RANKS = importlib.util.find_spec("mpi4py") is not None
 STAMP = "domkl/compiled"
 
 
@@ -35,18 +40,26 @@ def run_case(family, dtype):
     """Run all algorithms of a family in all hosts."""
     entries = [each for each in ALGORITHMS.values() if each.home.startswith(f"{family}:")]
     patience, base.PATIENCE = base.PATIENCE, 0.0
-    for entry in entries:
+    for algorithm in [each.make() for each in entries] + MORE.get(family, []):
+        given = problem(algorithm)
         for host in HOSTS:
-            run(entry.make(), dtype=dtype, **host)
+            domkl.simulate(*given, dtype=dtype, **host)
+        if HAS_RANKS and algorithm.is_meshable and is_summed(algorithm):
+            domkl.simulate_sharded(*given, dtype=dtype)
     base.PATIENCE = patience
 
 
-def run(algorithm, **host):
+def is_summed(algorithm):
+    """Whether ranks can run it."""
+    return all(DELIVERIES[how].is_summed for how in algorithm.exchange.values())
+
+
+def problem(algorithm):
     bank = domkl.gaussian_bank([1.0] if algorithm.single_kernel else [0.1, 1.0])
     features = domkl.RandomFeatures.draw(bank, 2, 3, seed=0)
     rng = np.random.default_rng(0)
     X, y = rng.random((2, 3, 2)), rng.random((2, 3))
-    domkl.simulate(algorithm, X, y, domkl.Graph.path(3), features, **host)
+    return algorithm, X, y, domkl.Graph.path(3), features
 
 
 def warm_up(cache, folder):
