@@ -131,7 +131,7 @@ async def test_a_peer_that_starts_again_is_found_again(net):
 async def test_a_cut_is_noticed_and_heals(net):
     a, b = await pair(net)
     net.edge("a", "b").cut()
-    await wait_for(lambda: not a.up and not b.up, 5)
+    await wait_for(lambda: not a.up and not b.up)
     net.edge("a", "b").heal()
     await wait_for(lambda: a.up and b.up)
     await exchange(a, b)
@@ -165,7 +165,7 @@ async def test_a_slow_neighbor_delays_nobody_and_costs_bounded_memory(net):
         sent += 1
         assert sent < 200, "40 MB and no end"
         assert a.send("c", sent.to_bytes(4, "big"))
-        await wait_for(lambda: len(c.frames) == sent, 1)  # noqa: B023
+        await wait_for(lambda: len(c.frames) == sent)  # noqa: B023
     assert [is_up for name, is_up, _ in a.peers if name == "b"] == [True]
     assert a.transport.traffic()["b"].dropped == 1
     net.edge("a", "b").release()
@@ -197,7 +197,7 @@ async def test_to_stop_waits_for_no_neighbor(net):
     net.edge("a", "b").hold()
     await wait_for(lambda: not a.send("b", bytes(10**6)))
     stopping = asyncio.create_task(a.transport.stop())
-    await wait_for(stopping.done, 5)
+    await wait_for(stopping.done)
     net.edge("a", "b").release()
     await wait_for(lambda: not b.up)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import browser
 import pytest
-from mesh_node import TARGET, free_ports, mesh_config, sample, wait_until
+from mesh_node import DEADLINE, TARGET, free_ports, mesh_config, sample, wait_until
 from mesh_served import served
 
 from domkl.mesh.config.file import write_config
@@ -81,7 +81,7 @@ def mesh(tmp_path_factory):
             yield ui.stdout.readline().strip(), nodes, relay
         finally:
             ui.send_signal(signal.SIGTERM)
-            assert ui.wait(30) == 0
+            assert ui.wait(DEADLINE) == 0
 
 
 def verdict(watched, name):

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from mesh_node import made, until
+from mesh_node import DEADLINE, made, until
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.main import main
@@ -255,7 +255,7 @@ def test_the_demonstration_has_two_victims_apart():
     assert main(["mesh", "demo", "--seconds", "29"]) == 2
 
 
-def _wait(what, seconds=120.0):
+def _wait(what, seconds=DEADLINE):
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline, "waited too long"
@@ -319,7 +319,7 @@ def test_up_status_add_and_ctrl_c(here):
         os.kill(victim, signal.SIGKILL)
         _wait(lambda: victim not in _children(folder) and len(_children(folder)) == 4)
         up.send_signal(signal.SIGINT)
-        out, _ = up.communicate(timeout=60)
+        out, _ = up.communicate(timeout=DEADLINE)
     finally:
         up.kill()
         up.wait()
@@ -350,7 +350,7 @@ def test_ui_prints_its_address_and_status_watches(here):
             )  # fmt: skip
         ui.send_signal(signal.SIGINT)
         status.send_signal(signal.SIGINT)
-        assert (ui.wait(60), status.wait(60)) == (0, 4)
+        assert (ui.wait(DEADLINE), status.wait(DEADLINE)) == (0, 4)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from matplotlib.figure import Figure
+from mesh_node import DEADLINE
 
 from domkl.algorithms.registry import ALGORITHMS
 from domkl.cli.main import main
@@ -292,7 +293,7 @@ def test_ctrl_c_ends_at_once_with_130_and_leaves_nothing(tmp_path, threads):
     line = process.stderr.readline()  # printed when the data are read and the folder is ready
     assert re.match(r"traffic: AR\(5\), 10 learners", line)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert out == ""
@@ -311,7 +312,7 @@ def test_ctrl_c_while_compiling(tmp_path):
         if line.startswith("compiling"):
             break
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=DEADLINE)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert out == ""
@@ -412,7 +413,7 @@ def test_a_closed_pipe_is_no_error(here):
     process.stdout.close()
     with process.stderr as stream:
         err = stream.read()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=DEADLINE) == 0
     assert "Traceback" not in err
 
 

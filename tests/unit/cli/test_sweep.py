@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas
 import polars
 import pytest
+from mesh_node import DEADLINE
 
 from domkl.cli.main import main
 from domkl.experiments.sweep import FORMATS
@@ -138,11 +139,11 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(here):
     words = [sys.executable, "-m", "domkl.cli.main", "sweep", "rho.toml", "--workers", "2"]
     started = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + DEADLINE
         while not list(Path("domkl-out").glob("units/*.npz")) and time.monotonic() < deadline:
             time.sleep(0.05)
         os.killpg(started.pid, signal.SIGINT)  # as a terminal does, to parent and workers alike
-        _, err = started.communicate(timeout=60)
+        _, err = started.communicate(timeout=DEADLINE)
     finally:
         started.kill()
     assert started.returncode == 130, err

@@ -123,6 +123,7 @@ async def test_garbage_on_the_port_is_refused_and_harms_nobody(net, garbage):
     a = await net.start("a", ["b"])
     b = await net.start("b", ["a"], handshake_seconds=0.5)
     await wait_for(lambda: a.up and b.up)
+    b.refused.clear()  # a on a busy machine, which then tries again
     reader, writer = await asyncio.open_connection(*net.address("b"))
     writer.write(garbage)
     assert await is_closed(reader)
@@ -202,7 +203,7 @@ async def test_a_flood_of_strangers_keeps_no_neighbor_out(net):
         for reader, _ in idle[:36]:
             assert await is_closed(reader)
     a = await net.start("a", ["b"])
-    await wait_for(lambda: a.up and b.up, 3)
+    await wait_for(lambda: a.up and b.up)
     for _, writer in idle:
         writer.transport.abort()
 
