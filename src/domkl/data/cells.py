@@ -13,6 +13,7 @@ import csv
 import gzip
 import io
 import itertools
+import math
 import re
 import zlib
 from collections import Counter
@@ -146,7 +147,7 @@ def sheet_of(raw: bytes, file: str, problems: Problems) -> Sheet | None:
 
 def add_cells(sheet: Sheet, text: str) -> bool:
     """Split a text with a header into cells; False, with what is wrong told, if it is no table."""
-    header = _add_plain(sheet, text) or _add_any(sheet, text)
+    header = _read_rows(sheet, text)
     if header is None:
         return False
     if not sheet.n_rows:
@@ -160,47 +161,8 @@ def add_cells(sheet: Sheet, text: str) -> bool:
     return True
 
 
-def _add_plain(sheet: Sheet, text: str) -> list[str] | None:
-    """Split a text whose rows are lines of as many cells as the header, quoted as a whole or not.
-
-    Most files are such, and splitting takes a third of the time of `csv`. Returns the header, with
-    the cells in ``sheet`` as `_add_any` would have put them there; None for any other text.
-    """
-    separator = sheet.separator
-    first, _, rest = text.removesuffix("\n").partition("\n")
-    header = next(csv.reader([first], delimiter=separator), [])
-    if not any(header) or not rest or first.count('"') % 2:
-        return None
-    lines = rest.split("\n")
-    n_between = len(header) - 1
-    if {line.count(separator) for line in lines} != {n_between}:
-        return None
-    if separator * n_between in lines or max(map(len, lines)) > csv.field_size_limit():
-        return None
-    cells = rest.replace("\n", separator).split(separator)
-    columns = [cells[place :: len(header)] for place in range(len(header))]
-    n_quotes = rest.count('"')
-    if n_quotes:
-        n_left = n_quotes - sum(_unquote(column) for column in columns if column[0][:1] == '"')
-        if n_left or "" in columns[0]:  # quotes elsewhere; perhaps a row of empty cells
-            return None
-    sheet.cells, sheet.n_rows = columns, len(lines)
-    return header
-
-
-def _unquote(column: list[str]) -> int:
-    """Take the quotes off the cells that have two, around them; return how many were taken."""
-    bare = {}
-    for cell in set(column):
-        is_quoted = len(cell) > 1 and cell[0] == cell[-1] == '"' and cell.count('"') == 2
-        bare[cell] = cell[1:-1] if is_quoted else cell
-    before = sum(map(len, column))
-    column[:] = map(bare.__getitem__, column)
-    return before - sum(map(len, column))
-
-
-def _add_any(sheet: Sheet, text: str) -> list[str] | None:
-    """Read a text row by row; return the header, or None, with what is wrong told, if it is no CSV.
+def _read_rows(sheet: Sheet, text: str) -> list[str] | None:
+    """Read the rows of a text; give its header, or None, with what is wrong told, if it is no CSV.
 
     Few rows are in memory at a time: millions of small lists would keep Python's garbage collector
     busy for longer than reading takes.
@@ -358,15 +320,16 @@ def _number(cell: str, comma: bool, gaps: frozenset[str]) -> float:
             bare = bare.replace(".", "")
         elif "." in bare and re.fullmatch(r"[+-]?\d*\.\d+", bare):
             raise ValueError("must have a decimal comma as other cells of the file")
-    elif _POINT.fullmatch(bare):
+    elif "," in bare and _POINT.fullmatch(bare):
         bare = bare.replace(",", "")
     value = _float(bare)
     if value is None:
         raise ValueError("must be a number")
-    if not np.isfinite(value):
+    if not math.isfinite(value):
         raise ValueError("must be finite")
-    is_gap = any(_float(gap) == value for gap in gaps)  # however it is written: -200, -200.0
-    return np.nan if is_gap else value
+    if gaps and any(_float(gap) == value for gap in gaps):  # however it is written: -200, -200.0
+        return np.nan
+    return value
 
 
 def _float(text: str) -> float | None:
