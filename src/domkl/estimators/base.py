@@ -13,7 +13,7 @@ from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Loss
 from domkl.errors import ParameterError
 from domkl.estimators.learner import Learner
-from domkl.estimators.serialize import decode, encode, learner_of, loaded, parts_of
+from domkl.estimators.serialize import decode, encode, learner_of, opened, parts_of
 from domkl.sim.result import Run
 from domkl.storage import Parts
 from domkl.typing import Floats, Ints
@@ -70,18 +70,14 @@ class Estimator:
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
         """Read what `save` wrote; an algorithm that is not part of domkl must be given."""
-
-        return loaded(cls._kind(), path, lambda parts: cls._of_parts(parts, algorithm))
-
-    @classmethod
-    def _of_parts(cls, parts: Parts, algorithm: Algorithm | None) -> Self:
         given: dict[str, Any] = {} if algorithm is None else {"algorithm": algorithm}
-        params = parts.header["params"]
-        made = cls(**given, **{name: decode(params[name]) for name in params if name not in given})
-        learner = learner_of(Learner, Parts(parts.header["learner"], parts.arrays), algorithm)
-        setattr(made, cls._learner_name, learner)
-        made._restore_known(parts.header)
-        return made
+        with opened(cls._kind(), path) as (header, arrays):
+            params = {n: decode(v) for n, v in header["params"].items() if n not in given}
+            made = cls(**given, **params)
+            learner = learner_of(Learner, Parts(header["learner"], arrays), algorithm)
+            setattr(made, cls._learner_name, learner)
+            made._restore_known(header)
+            return made
 
     @classmethod
     def _kind(cls) -> str:

@@ -36,14 +36,15 @@ class Adapter:
 
     def __init__(self, model: Any) -> None:
         self.model = model
+        self.is_river = hasattr(model, "learn_one")
         self.is_classifier = hasattr(model, "predict_proba") or hasattr(model, "predict_proba_one")
 
     def learn(self, X: Floats, y: Floats) -> "Adapter":
         """Learn rows in their order."""
         labels: Any = y > 0 if self.is_classifier else y
-        if hasattr(self.model, "learn_one"):
-            for row, label in zip(X.tolist(), labels.tolist(), strict=True):
-                self.model.learn_one({f"x{j}": value for j, value in enumerate(row)}, label)
+        if self.is_river:
+            for row, label in zip(_dictionaries(X), labels.tolist(), strict=True):
+                self.model.learn_one(row, label)
         elif hasattr(self.model, "partial_fit"):
             classes = {"classes": [False, True]} if self.is_classifier else {}
             self.model.partial_fit(X, labels, **classes)
@@ -53,20 +54,22 @@ class Adapter:
 
     def predict(self, X: Floats) -> Floats:
         """Predictions; of a classifier, the probabilities of the second class."""
-        if hasattr(self.model, "learn_one"):
-            rows = [{f"x{j}": v for j, v in enumerate(row)} for row in X.tolist()]
-            if self.is_classifier:
-                return np.array([self.model.predict_proba_one(row)[True] for row in rows])
-            return np.array([self.model.predict_one(row) for row in rows])
-        if self.is_classifier:
-            return np.asarray(self.model.predict_proba(X)[:, 1])
-        return np.asarray(self.model.predict(X))
+        model = self.model
+        if self.is_river and self.is_classifier:
+            return np.array([model.predict_proba_one(row)[True] for row in _dictionaries(X)])
+        if self.is_river:
+            return np.array([model.predict_one(row) for row in _dictionaries(X)])
+        return np.asarray(model.predict_proba(X)[:, 1] if self.is_classifier else model.predict(X))
 
     def clone(self) -> "Adapter":
         """A new estimator with the same parameters."""
         if hasattr(self.model, "clone"):
             return Adapter(self.model.clone())
         return Adapter(type(self.model)(**self.model.get_params()))
+
+
+def _dictionaries(X: Floats) -> list[dict[str, float]]:
+    return [{f"x{j}": value for j, value in enumerate(row)} for row in X.tolist()]
 
 
 def samples(n: int = N_SAMPLES, seed: int = 0) -> tuple[Floats, Floats]:
@@ -166,8 +169,7 @@ def check_a_failed_learn_changes_nothing(make: Make) -> None:
     """
     X, y = samples()
     adapter, other = (Adapter(make(0)).learn(X, y) for _ in range(2))
-    is_river = hasattr(adapter.model, "learn_one")
-    bad = [math.inf, -math.inf, *([[1.0]] if is_river else [math.nan, "text"])]
+    bad = [math.inf, -math.inf, *([[1.0]] if adapter.is_river else [math.nan, "text"])]
     for value in bad:
         spoiled = X[:1].astype(object)
         spoiled[0, 1] = value

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from domkl import checks
+from domkl import checks, storage
 from domkl.algorithms.base import Algorithm, Inputs, Prediction
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.features import RandomFeatures
@@ -22,7 +22,6 @@ from domkl.core.losses import Logistic
 from domkl.errors import DataError, ParameterError
 from domkl.estimators import serialize
 from domkl.estimators.columns import Columns, Level, widened
-from domkl.estimators.late import AskedRow, AskedRows
 from domkl.estimators.scaling import (
     INPUT_WIDTH,
     LEVEL_WIDTH,
@@ -31,6 +30,7 @@ from domkl.estimators.scaling import (
     Statistics,
 )
 from domkl.graphs.graph import Graph
+from domkl.learner.late import AskedRow, AskedRows
 from domkl.learner.local import LocalLearner
 from domkl.sim.cells import Cell, first_state
 from domkl.sim.result import Run
@@ -68,7 +68,7 @@ class Learner:
     The feature map is drawn when the first samples arrive. Inputs and targets are scaled by running
     means and deviations, which include the sample at hand; labels of the logistic loss are not
     scaled. A label is compared with the prediction that was made for it: what `predict` gives for a
-    single row waits until the row is learned, which may be many predictions later (late.py).
+    single row waits until the row is learned, many predictions later perhaps (learner/late.py).
     Because means and deviations are inaccurate at first, the first 64 samples are stored and
     replayed: after 2, 4, 8, … and 64 samples, all of them are learned again from the start with the
     scaling known by then.
@@ -245,7 +245,7 @@ class Learner:
 
     def _until_replay(self) -> int:
         """The number of samples until the next power of 2."""
-        return int(2 ** self.n_seen.bit_length()) - self.n_seen if self.n_seen else 1
+        return (1 << self.n_seen.bit_length()) - self.n_seen
 
     def _take(self, rows: Floats, y: Floats, weights: Floats) -> None:
         """Learn samples up to the next replay, and replay all if it is reached."""
@@ -254,7 +254,7 @@ class Learner:
         if self.first_samples is not None:
             self.first_samples = self.first_samples.with_more(rows, y, weights)
         x, targets = self._counted(rows, y, weights)
-        if is_replay:
+        if is_replay and self.n_seen > 0:
             self._replay()
         else:
             self.state = self._learned(self.state, x, targets, weights, asked)
@@ -287,7 +287,7 @@ class Learner:
                 if weight != 1:
                     then.notes[:, -1] = weight  # where DOMKRLS notes the weight
                 host.learn_due(host.due(inputs, then, label))
-            while host.learn_due(host.still_due()):
+            while delay and host.learn_due(host.still_due()):
                 pass
         return host.state
 
@@ -313,33 +313,26 @@ class Learner:
         if not self.is_scaled:
             return _missing_as_zero(rows), y
         self.x_seen = self.x_seen.copy()
-        x = self._with_levels(self.x_seen.take(rows, weights, INPUT_WIDTH), rows)
+        x = self.x_seen.take(rows, weights, INPUT_WIDTH)
         if not self.scales_targets:
-            return x, y
-        self.y_seen = self.y_seen.copy()
-        if self.lag is None:
-            targets = self.y_seen.take(y, weights, TARGET_WIDTH)
-        else:
-            targets = np.empty_like(y)
-            for i in range(len(y)):
-                one = slice(i, i + 1)
-                targets[one] = self.y_seen.take(y[one], weights[one], TARGET_WIDTH)
-                self._write_lag(x[one], rows[one])
+            return self._finished(x, rows), y
+        self.y_seen, targets = self.y_seen.copy(), np.empty_like(y)
+        step = len(y) if self.lag is None else 1  # a lag is scaled by the targets up to its own
+        for start in range(0, len(y), step):
+            some = slice(start, start + step)
+            targets[some] = self.y_seen.take(y[some], weights[some], TARGET_WIDTH)
+            self._finished(x[some], rows[some])
         return x, np.where(np.isnan(y), np.nan, targets)
 
-    def _with_levels(self, x: Floats, rows: Floats) -> Floats:
-        """Write levels of categories as they are."""
-        if self._level_columns.size:
-            x[..., self._level_columns] = LEVEL_WIDTH * np.nan_to_num(
-                rows[..., self._level_columns]
-            )
-        return x
-
-    def _write_lag(self, x: Floats, rows: Floats) -> None:
-        """Write the newest lag scaled as targets are."""
+    def _finished(self, x: Floats, rows: Floats) -> Floats:
+        """Write the newest lag scaled as targets are, and levels of categories as they are."""
         if self.lag is not None and self.scales_targets:
-            lag = rows[..., self.lag, None]
-            x[..., self.lag] = self.y_seen.scaled(lag, TARGET_WIDTH)[..., 0]
+            lag = self.y_seen.scaled(rows[..., [self.lag]], TARGET_WIDTH)
+            x[..., self.lag] = lag[..., 0]
+        levels = self._level_columns
+        if levels.size:
+            x[..., levels] = LEVEL_WIDTH * np.nan_to_num(rows[..., levels])
+        return x
 
     def _know(self, names: Sequence[Hashable]) -> None:
         """Add the inputs of these names that are not known yet.
@@ -387,19 +380,17 @@ class Learner:
 
     def add_output(self, label: float = np.nan) -> None:
         """Add an output that knows nothing yet; in the first samples it had this label."""
-
-        def with_one_more(y: Floats) -> Floats:
-            return np.column_stack([y, np.full(len(y), label)])
-
-        self._set_outputs(self.n_rows + 1, with_one_more, lambda state, first: (state, first))
+        first = self._set_outputs(
+            self.n_rows + 1, lambda y: np.column_stack([y, np.full(len(y), label)])
+        )
+        if first is not None:
+            self.state = _joined(self.state, first)
 
     def split(self) -> None:
         """Make two outputs of one for labels −1 and 1: one that says −1 for 1, then the one."""
-        self._set_outputs(
-            2,
-            lambda y: np.column_stack([-y, y]),
-            lambda state, first: (self._mirrored(state) or first, state),
-        )
+        first = self._set_outputs(2, lambda y: np.column_stack([-y, y]))
+        if first is not None:
+            self.state = _joined(self._mirrored(self.state) or first, self.state)
 
     def _mirrored(self, state: Any) -> Any | None:
         """The state as if every label had had the other sign: fields odd in the labels negated.
@@ -410,33 +401,24 @@ class Learner:
             return None
         return state._replace(sums=-state.sums, own=-state.own, last=-state.last)
 
-    def _set_outputs(
-        self,
-        n_outputs: int,
-        labels: Callable[[Floats], Floats],
-        states: Callable[[Any, Any], tuple[Any, Any]],
-    ) -> None:
-        """Change the number of outputs: the labels of the first samples, and the states."""
-        one = None if self.features is None else LocalLearner(self.algorithm, self.features)
+    def _set_outputs(self, n_outputs: int, labels: Callable[[Floats], Floats]) -> Any | None:
+        """Change the number of outputs, and the labels of the first samples.
+
+        Returns the state of an output that knows nothing; None where there is no state yet.
+        """
         self.n_outputs, self._host = n_outputs, None
         self.asked.clear()
-        missing = n_outputs - len(self.y_seen.n)
-        self.y_seen = self.y_seen.widened(len(self.y_seen.n) + missing)
+        self.y_seen = self.y_seen.widened(n_outputs)
         if self.first_samples is not None:
             self.first_samples = self.first_samples._replace(y=labels(self.first_samples.y))
-        if one is not None:
-            pairs = zip(*states(self.state, one.state), strict=True)
-            self.state = type(self.state)(*(np.concatenate(pair) for pair in pairs))
+        return None if self.features is None else LocalLearner(self.algorithm, self.features).state
 
     def predict_rows(self, rows: Floats) -> Floats:
         """Predict for checked rows; NaN stands for a missing value."""
-        return self._predicted(rows, with_deviation=False)[0]
+        return self.predict_with_deviation(rows, is_wanted=False)[0]
 
-    def predict_with_deviation(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Predict for checked rows; give the standard deviations, too."""
-        return self._predicted(rows, with_deviation=True)
-
-    def _predicted(self, rows: Floats, with_deviation: bool) -> tuple[Floats, Floats]:
+    def predict_with_deviation(self, rows: Floats, is_wanted: bool = True) -> tuple[Floats, Floats]:
+        """Predict for checked rows; give the standard deviations too, if they are wanted."""
         shape = (len(rows), self.n_rows)
         y_hat, deviation = np.zeros(shape), np.full(shape, np.inf)
         if self.n_seen > 0:
@@ -444,7 +426,7 @@ class Learner:
             with noted_compilation():
                 for i, (inputs, prediction) in enumerate(host.look_at_all(self._scaled(rows))):
                     y_hat[i] = prediction.y_hat
-                    if with_deviation:
+                    if is_wanted:
                         deviation[i] = self._deviation(inputs, prediction)
             if len(rows) == 1:
                 self.asked.ask(rows, self.n_seen, prediction)
@@ -453,7 +435,7 @@ class Learner:
             deviation = deviation * self.y_seen.deviation
             if self.n_seen < 2:  # a single target has no deviation
                 deviation[:] = np.inf
-        return self._as_given(y_hat), self._as_given(deviation)
+        return (y_hat, deviation) if self.n_outputs else (y_hat[:, 0], deviation[:, 0])
 
     def _deviation(self, inputs: Inputs, prediction: Prediction) -> Floats:
         found = self.algorithm.deviation(self.state, inputs, prediction)
@@ -462,20 +444,14 @@ class Learner:
             raise ParameterError(f"algorithm must be one that gives deviations, got {name}")
         return found
 
-    def _as_given(self, values: Floats) -> Floats:
-        """(n, K), or (n,) where targets have one axis."""
-        return values[:, 0] if self.n_outputs is None else values
-
     @property
     def host(self) -> LocalLearner:
         """What runs the algorithm; made when it is needed, as it is not pickled."""
         if self._host is None:
             assert self.features is not None, "there is nothing to run before the first sample"
             self._host = LocalLearner(self.algorithm, self.features, n_rows=self.n_rows)
-        self._host.algorithm, self._host.state = (
-            self.algorithm.delayed(self.asked.delay),
-            self.state,
-        )
+        self._host.algorithm = self.algorithm.delayed(self.asked.delay)
+        self._host.state = self.state
         return self._host
 
     def _scaled(self, rows: Floats) -> Floats:
@@ -489,10 +465,6 @@ class Learner:
         if not self.is_scaled:
             return rows
         return self._finished(self.x_seen.scaled(rows, INPUT_WIDTH), rows)
-
-    def _finished(self, x: Floats, rows: Floats) -> Floats:
-        self._write_lag(x, rows)
-        return self._with_levels(x, rows)
 
     def _targets_by_now(self, y: Floats) -> Floats:
         """Targets (…, K) scaled by the present statistics."""
@@ -556,12 +528,13 @@ class Learner:
 
     def save(self, path: str | Path) -> None:
         """Write the learner to a file without pickle; loaded, it continues to the bit."""
-        serialize.save_learner(self, path)
+        storage.write(path, storage.pack("learner", serialize.parts_of(self)))
 
     @classmethod
     def load(cls, path: str | Path, algorithm: Algorithm | None = None) -> Self:
         """Read what `save` wrote; an algorithm that is not part of domkl must be given."""
-        return serialize.load_learner(cls, path, algorithm)
+        with serialize.opened("learner", path) as parts:
+            return serialize.learner_of(cls, parts, algorithm)
 
     def _fitted_once(self) -> RandomFeatures:
         """The map of a learner with one output, which is what a network has for each learner."""
@@ -570,6 +543,11 @@ class Learner:
         if self.n_rows > 1:
             raise ParameterError(f"learner must have one output, got {self.n_rows}")
         return self.features
+
+
+def _joined(*states: Any) -> Any:
+    """The rows of these states in one."""
+    return type(states[0])(*(np.concatenate(fields) for fields in zip(*states, strict=True)))
 
 
 def _missing_as_zero(rows: Floats) -> Floats:

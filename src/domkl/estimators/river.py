@@ -66,16 +66,13 @@ class _Online(Estimator):
             return known, row
         values = _values(x, known)
         names = _all_names(known, values, self.newest_lag)
-        return names, np.array([[values.get(name, np.nan) for name in names]])
+        return names, _row_of(values, names)
 
     def _known_row(self, x: Sample) -> Floats:
         """A sample as a row (1, d) of the inputs that are known."""
         known = self.learner.names
         row = _plain_row(x, known)
-        if row is None:
-            values = _values(x, known)
-            row = np.array([[values.get(name, np.nan) for name in known]])
-        return row
+        return _row_of(_values(x, known), known) if row is None else row
 
     def _predict(self, x: Sample) -> Floats:
         return self.learner.predict_rows(self._known_row(x))[0]  # type: ignore[no-any-return]
@@ -380,6 +377,10 @@ def _all_names(known: Names, given: Iterable[Hashable], first: Hashable | None) 
     if not known and first is not None:
         new = [first, *(name for name in new if name != first)]
     return (*known, *new) or NO_INPUTS
+
+
+def _row_of(values: Mapping[Hashable, float], names: Names) -> Floats:
+    return np.array([[values.get(name, np.nan) for name in names]])
 
 
 def _plain_row(x: Sample, names: Names) -> Floats | None:

@@ -1,11 +1,17 @@
-"""Scaling of a learner's samples by running statistics, to the widths that dictionaries expect."""
+"""Scaling of a learner's samples by running statistics, to the widths that dictionaries expect.
+
+Each value is scaled by the mean and deviation of its column up to itself. The value at hand counts
+among those it is scaled by: so the first is 0, none of the first n is larger than √n deviations,
+and a column that has been constant so far is 0. NaN stands for a value that is absent: it becomes
+0, the mean, and changes nothing. A value of weight w counts as w do.
+"""
 
 import math
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from domkl.core.scaling import look_at_rows, take_rows
+from domkl.core.jit import scalar, sweep
 from domkl.typing import Floats
 
 #: standard deviation of an input that is uniform on [0, 1], as after min-max scaling
@@ -48,16 +54,18 @@ class Statistics(NamedTuple):
     @classmethod
     def empty(cls, n_columns: int) -> Self:
         """No values yet."""
-        return cls(*(np.zeros(n_columns) for _ in cls._fields))
+        return cls(*np.zeros((3, n_columns)))
 
     def copy(self) -> Self:
         """Copy the arrays."""
-        return type(self)(*(values.copy() for values in self))
+        return type(self)(*np.array(self))
 
     def widened(self, n_columns: int) -> Self:
         """Add columns without values."""
-        missing = n_columns - len(self.n)
-        return type(self)(*(np.concatenate([values, np.zeros(missing)]) for values in self))
+        made = self.empty(n_columns)
+        for new, old in zip(made, self, strict=True):
+            new[: len(old)] = old
+        return made
 
     def take(self, rows: Floats, weights: Floats, width: float) -> Floats:
         """Add rows (n, d) one after the other; return each scaled by the statistics up to it."""
@@ -80,3 +88,48 @@ class Statistics(NamedTuple):
         """Standard deviation of each column; 1 where it would be 0 or there are no values."""
         deviation = np.sqrt(self.square / np.maximum(self.n, 1))
         return np.where(deviation > 0, deviation, 1.0)
+
+
+@sweep
+def take_rows(
+    out: Floats,
+    rows: Floats,
+    weights: Floats,
+    count: Floats,
+    mean: Floats,
+    square: Floats,
+    width: float,
+) -> None:
+    """Count each row in, in order, and write it scaled: out, rows (n, d), statistics (d,).
+
+    ``square`` is Σ (v − mean)² by Welford's recursion; ``width`` the deviation of what is written.
+    """
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            out[i, j], count[j], mean[j], square[j] = _counted(
+                rows[i, j], weights[i], count[j], mean[j], square[j], width
+            )
+
+
+@sweep
+def look_at_rows(
+    out: Floats, rows: Floats, count: Floats, mean: Floats, square: Floats, width: float
+) -> None:
+    """Write each row scaled as if it were the next one, and count none."""
+    for i in range(len(rows)):
+        for j in range(rows.shape[1]):
+            out[i, j], _, _, _ = _counted(rows[i, j], 1.0, count[j], mean[j], square[j], width)
+
+
+@scalar
+def _counted(
+    value: float, weight: float, count: float, mean: float, square: float, width: float
+) -> tuple[float, float, float, float]:
+    if math.isnan(value):
+        return 0.0, count, mean, square
+    count += weight
+    step = value - mean
+    mean += weight * step / count
+    square += weight * step * (value - mean)
+    deviation = math.sqrt(square / count)
+    return (width * (value - mean) / deviation if deviation > 0 else 0.0), count, mean, square

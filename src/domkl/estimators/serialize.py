@@ -5,9 +5,9 @@ losses and kernels of domkl. An algorithm of the user's own is therefore not res
 whoever loads the file passes it as ``algorithm``.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,9 +19,9 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, ParameterError
 from domkl.estimators.columns import Level
-from domkl.estimators.late import N_WAITING, AskedRow, AskedRows
-from domkl.estimators.scaling import FirstSamples
-from domkl.learner.restore import restored_state
+from domkl.estimators.scaling import FirstSamples, Statistics
+from domkl.learner.late import N_WAITING, AskedRow, AskedRows
+from domkl.learner.restore import checked, fields_of, restored_state
 from domkl.storage import Arrays, Parts, sound
 from domkl.typing import Array
 
@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from domkl.estimators.learner import Learner
 
 L = TypeVar("L", bound="Learner")
-T = TypeVar("T")
-
-
-def save_learner(learner: "Learner", path: str | Path) -> None:
-    """Write a learner to a file."""
-    storage.write(path, storage.pack("learner", parts_of(learner)))
-
-
-def load_learner(cls: type[L], path: str | Path, algorithm: Algorithm | None = None) -> L:
-    """Read a learner from a file."""
-    return loaded("learner", path, lambda parts: learner_of(cls, parts, algorithm))
 
 
 def parts_of(learner: "Learner") -> Parts:
@@ -64,7 +53,8 @@ def parts_of(learner: "Learner") -> Parts:
     if features is not None:
         header |= {"fingerprint": features.fingerprint, "linear": features.linear}
         arrays["frequencies"] = features.frequencies
-        for name, values in _tuples(learner).items():
+        tuples = {"x_seen": learner.x_seen, "y_seen": learner.y_seen, "state": learner.state}
+        for name, values in tuples.items():
             arrays |= {f"{name}.{field}": getattr(values, field) for field in values._fields}
         if learner.asked.delay:
             header["delay"] = learner.asked.delay
@@ -98,10 +88,11 @@ def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
     if not isinstance(names, tuple) or not len(set(names)) == len(names) == features.n_inputs:
         raise DataError(f"it names its {features.n_inputs} inputs {names!r}")
     made.start(names, features)
-    made.x_seen, made.y_seen = (
-        _restored(name, getattr(made, name), arrays) for name in ("x_seen", "y_seen")
-    )
-    made.state = _restored("state", made.state, arrays, partial(restored_state, made.algorithm))
+    for name in ("x_seen", "y_seen"):
+        found: Any = fields_of(name, arrays)
+        setattr(made, name, checked(name, Statistics(**found), getattr(made, name)))
+    state = restored_state(made.algorithm, fields_of("state", arrays), made.state)
+    made.state = checked("state", state, made.state)
     made.n_seen = checks.whole("n_seen", header["n_seen"], 0)
     made.first_samples = _first_samples(made, arrays) if header["is_early"] else None
     if "delay" in header:
@@ -109,19 +100,12 @@ def learner_of(cls: type[L], parts: Parts, algorithm: Algorithm | None = None) -
     return made
 
 
-def loaded(kind: str, path: str | Path, make: Callable[[Parts], T]) -> T:
-    """Read a file of this kind, and make of it what it holds."""
+@contextmanager
+def opened(kind: str, path: str | Path) -> Iterator[Parts]:
+    """Read a file of this kind; what is wrong with its parts in the block becomes DataError."""
     parts = storage.unpack(kind, Path(path).read_bytes())
     with sound(kind):
-        return make(parts)
-
-
-def _tuples(learner: "Learner") -> dict[str, Any]:
-    return {"x_seen": learner.x_seen, "y_seen": learner.y_seen, "state": learner.state}
-
-
-def _by_name(found: Arrays, empty: Any) -> Any:
-    return type(empty)(*(np.array(found[field]) for field in empty._fields))
+        yield parts
 
 
 def _first_samples(learner: "Learner", arrays: Arrays) -> FirstSamples:
@@ -147,20 +131,6 @@ def _asked_rows(learner: "Learner", delay: int, arrays: Arrays) -> AskedRows:
     made.restore("waiting", arrays, like, N_WAITING)
     if not all(np.isfinite(part).all() for each in made for part in each[2:]):
         raise DataError("its predictions that wait must be finite")
-    return made
-
-
-def _restored(
-    name: str, empty: Any, arrays: Arrays, make: Callable[[Arrays, Any], Any] = _by_name
-) -> Any:
-    """The stored fields of a tuple of arrays, with the shapes and types of ``empty``."""
-    prefix = f"{name}."
-    found = {key[len(prefix) :]: arrays[key] for key in arrays if key.startswith(prefix)}
-    made = make(found, empty)
-    for field, values, like in zip(empty._fields, made, empty, strict=True):
-        is_alike = values.shape == like.shape and values.dtype == like.dtype
-        if not is_alike or not np.isfinite(values).all():
-            raise DataError(f"{name}.{field} must be finite, of shape {like.shape}")
     return made
 
 

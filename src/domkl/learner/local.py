@@ -14,10 +14,9 @@ from numpy.typing import DTypeLike
 from domkl.algorithms.base import Algorithm, Inputs, Net, Prediction, Sizes, merged
 from domkl.core.exchange import DELIVERIES, Wires, delivered, fields_that, heard_alone
 from domkl.core.features import FeatureStack, RandomFeatures
-from domkl.errors import DataError
 from domkl.graphs.graph import metropolis_weights
 from domkl.learner.late import LateLabels, Sample
-from domkl.learner.restore import restored_state
+from domkl.learner.restore import checked, fields_of, restored_state
 from domkl.speech.base import Fields, Layout, Speech, Voice
 from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats, Ints
@@ -99,17 +98,10 @@ class LocalLearner:
 
     def restore(self, prefix: str, arrays: Mapping[str, Array]) -> None:
         """Take the state from a checkpoint, except what it keeps of each neighbor."""
-        first, start = self.first_state(), len(prefix) + 1
-        stored = {name[start:]: arrays[name] for name in arrays if name.startswith(f"{prefix}.")}
+        first = self.first_state()
+        stored = fields_of(prefix, arrays)
         stored |= {field: getattr(first, field) for field in self.algorithm.by_edge}
-        state = restored_state(self.algorithm, stored, first)
-        for field, empty in first._asdict().items():
-            values = getattr(state, field)
-            if values.shape != empty.shape or values.dtype != empty.dtype:
-                raise DataError(f"{prefix}.{field} must have shape {empty.shape}")
-            if not np.isfinite(values).all():
-                raise DataError(f"{prefix}.{field} must be finite")
-        self.state = state
+        self.state = checked(prefix, restored_state(self.algorithm, stored, first), first)
         inputs, prediction = self.look(np.zeros(self.features.n_inputs))
         like = Sample(inputs.x, np.zeros(self.n_rows), *prediction)
         self._late.restore(f"waiting.{prefix}", arrays, like, self.delay)

@@ -8,7 +8,23 @@ import numpy as np
 from domkl.algorithms import least_squares
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.least_squares import DOMKRLS, memories, mix
+from domkl.errors import DataError
 from domkl.typing import Array, Floats
+
+
+def fields_of(name: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """The stored fields of a tuple of this name."""
+    start = f"{name}."
+    return {key[len(start) :]: arrays[key] for key in arrays if key.startswith(start)}
+
+
+def checked(name: str, made: Any, like: Any) -> Any:
+    """Accept a tuple of finite arrays with the shapes and types of ``like``."""
+    for field, values, empty in zip(like._fields, made, like, strict=True):
+        is_alike = values.shape == empty.shape and values.dtype == empty.dtype
+        if not is_alike or not np.isfinite(values).all():
+            raise DataError(f"{name}.{field} must be finite, of shape {empty.shape}")
+    return made
 
 
 def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any) -> Any:

@@ -84,9 +84,9 @@ def test_a_state_is_restored_but_for_what_was_of_neighbors():
     again.restore("state", arrays)
     np.testing.assert_array_equal(again.state.theta, learner.state.theta)
     assert len(again.state.inbox) == 0
-    with pytest.raises(DataError, match=r"state\.theta must be finite"):
+    with pytest.raises(DataError, match=r"state\.theta must be finite, of shape"):
         again.restore("state", arrays | {"state.theta": arrays["state.theta"] * np.nan})
-    with pytest.raises(DataError, match=r"state\.theta must have shape"):
+    with pytest.raises(DataError, match=r"state\.theta must be finite, of shape"):
         again.restore("state", arrays | {"state.theta": arrays["state.theta"][:, :1]})
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from domkl.core.scaling import look_at_rows, take_rows
+from domkl.estimators.scaling import look_at_rows, take_rows
 
 
 def taken(rows, width=1.0, weights=None):

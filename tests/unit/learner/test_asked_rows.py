@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from domkl.algorithms.base import Prediction
-from domkl.estimators.late import N_WAITING, AskedRows
+from domkl.learner.late import N_WAITING, AskedRows
 
 
 def row(value):
