@@ -251,14 +251,14 @@ def test_the_cli_page_holds_the_current_help(words, monkeypatch, capsys):
 
 
 def test_the_page_of_the_mesh_file_has_every_key_and_its_default():
-    from domkl.mesh.config import forecasting, keys, settings
+    from domkl.mesh.config import keys, settings
     from domkl.mesh.protocol.events import Timing
 
     page = (ROOT / "docs/reference/mesh-toml.md").read_text()
     rows = dict(reversed(re.findall(r"^\| `(\w+)` \| `?([^|]*?)`? \|", page, re.M)))
     written = {keys.path_of(each).split(".")[-1] for each in keys.keys_of(settings.MeshConfig)}
     written |= {*Timing._fields, *settings.Member.__dataclass_fields__}
-    written |= forecasting.Forecasting.__dataclass_fields__.keys()
+    written |= settings.Forecasting.__dataclass_fields__.keys()
     assert {"seed", "mode", "guard"} <= written
     written |= {"router", "inputs", "target", "model", "learners", "edges", "timing", "forecast"}
     written |= {"algorithm", "kernels", "parameters"}

@@ -24,8 +24,7 @@ from domkl.algorithms.registry import find
 from domkl.estimators import river, sklearn
 from domkl.mesh.config.file import read_config, write_config
 from domkl.mesh.config.folder import apply_mesh
-from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.config.settings import Member
+from domkl.mesh.config.settings import Forecasting, Member
 from domkl.mesh.node.publish import Published
 from domkl.mesh.node.telemetry import digest
 from domkl.mesh.operate.backup import restore

@@ -35,7 +35,7 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 import domkl
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.settings import Forecasting
 from domkl.mesh.node.telemetry import state_of
 
 pytestmark = pytest.mark.slow

@@ -4,6 +4,7 @@ import contextlib
 import json
 import logging
 import logging.handlers
+import math
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -158,18 +159,20 @@ class CertificateWatch:
     ----------
     expires : datetime or None
         None before the first check, or without a certificate.
+    due : float
+        When to look next, in the seconds of the caller's clock.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self.expires: datetime | None = None
-        self._looked: float | None = None
+        self.due = -math.inf
 
     def look(self, clock: float) -> None:
-        """Check if a day has passed since the last time; ``clock`` is in monotonic seconds."""
-        if self.path is None or (self._looked is not None and clock - self._looked < DAY):
+        """Check the certificate, if there is one; the next time is a day after ``clock``."""
+        self.due = clock + DAY
+        if self.path is None:
             return
-        self._looked = clock
         try:
             self.expires = certificates.expires(self.path)
         except (DomklError, OSError) as error:

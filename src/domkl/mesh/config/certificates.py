@@ -97,18 +97,16 @@ def issue(
         raise ParameterError(f"days must be >= 1, got {days}")
     ca_key, ca = _authority(folder_of_ca)
     key = ec.generate_private_key(ec.SECP256R1())
-    usage = x509.ExtendedKeyUsage(
-        [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    )
-    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
+    usage = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     names = [x509.DNSName(check_name(name)), *(_host(each) for each in hosts if each != name)]
     certificate = (
-        _builder(_subject(name), ca.subject, key, days, now)
+        _builder(_subject(name), ca.subject, key, days, now, ["digital_signature"])
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(is_authority=False), critical=True)
-        .add_extension(usage, critical=False)
+        .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(authority, critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
+        )
         .sign(ca_key, hashes.SHA256())
     )
     trust(folder_of_ca, out_folder)
@@ -158,9 +156,8 @@ def _new_authority(
     serial = x509.NameAttribute(NameOID.SERIAL_NUMBER, os.urandom(8).hex())  # tells keys apart
     subject = x509.Name([*_subject(common_name), serial])
     certificate = (
-        _builder(subject, subject, key, AUTHORITY_DAYS, now)
+        _builder(subject, subject, key, AUTHORITY_DAYS, now, ["key_cert_sign", "crl_sign"])
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(is_authority=True), critical=True)
         .sign(key, hashes.SHA256())
     )
     return key, certificate
@@ -172,8 +169,10 @@ def _builder(
     key: ec.EllipticCurvePrivateKey,
     days: int,
     now: datetime | None,
+    uses: Sequence[str],
 ) -> x509.CertificateBuilder:
     begin = now or datetime.now(UTC)
+    usage = x509.KeyUsage(**{use: use in uses for use in USES})
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -183,16 +182,12 @@ def _builder(
         .not_valid_before(begin - SKEW)
         .not_valid_after(begin + timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(usage, critical=True)
     )
 
 
 def _subject(common_name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
-    allowed = ("key_cert_sign", "crl_sign") if is_authority else ("digital_signature",)
-    return x509.KeyUsage(**{use: use in allowed for use in USES})
 
 
 def _host(text: str) -> x509.GeneralName:
@@ -237,12 +232,6 @@ def _pem(certificates: Sequence[x509.Certificate]) -> bytes:
 
 
 def _write_secret(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    storage.write(
-        path,
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
-        mode=0o600,
-    )
+    form = serialization.PrivateFormat.PKCS8
+    text = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    storage.write(path, text, mode=0o600)

@@ -46,12 +46,8 @@ def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
             root.mkdir(mode=0o755)
             certificates.create_authority(root / AUTHORITY, config.name)
             (root / AUTHORITY).chmod(0o700)
-            for member in config.members:
-                _make_learner(root, root / member.name, member, config, days)
-            if config.router is not None:
-                (root / ROUTER).mkdir(mode=0o700)
-                _issue(root, ROUTER, config, days)
-                write_config(root / ROUTER / MESH, config)
+            for name in _hosts(config):
+                _make_part(root, root / name, config, days)
             write_config(root / MESH, config)
             note_copied(root)
             root.replace(folder)
@@ -92,7 +88,7 @@ def add_learner(folder: Path, member: Member, edges: Edges, *, days: int = DAYS)
     new = replace(config, members=(*config.members, member), edges=(*config.edges, *edges))
     with _draft(folder) as draft:
         made = draft / member.name
-        _make_learner(folder, made, member, new, days)
+        _make_part(folder, made, new, days)
         made.replace(folder / member.name)
         try:
             _agree(folder, config, new)
@@ -136,7 +132,8 @@ def rotate_keys(folder: Path, names: Sequence[str] = (), *, days: int = DAYS) ->
             config.member(name)
         _check_here(folder, name)
     for name in chosen:
-        _issue(folder, name, config, days)
+        hosts = [_hosts(config)[name]]
+        certificates.issue(folder / AUTHORITY, name, folder / name, days=days, hosts=hosts)
     return config
 
 
@@ -183,11 +180,6 @@ def _hosts(config: MeshConfig) -> dict[str, str]:
     return found if config.router is None else found | {ROUTER: config.router.host}
 
 
-def _issue(root: Path, name: str, config: MeshConfig, days: int) -> None:
-    hosts = [_hosts(config)[name]]
-    certificates.issue(root / AUTHORITY, name, root / name, days=days, hosts=hosts)
-
-
 def _trust(folder: Path, config: MeshConfig) -> None:
     for name in _hosts(config):
         certificates.trust(folder / AUTHORITY, folder / name)
@@ -197,13 +189,14 @@ def _n_authorities(folder: Path) -> int:
     return (folder / AUTHORITY / certificates.CA).read_text().count("BEGIN CERTIFICATE")
 
 
-def _make_learner(root: Path, folder: Path, member: Member, config: MeshConfig, days: int) -> None:
+def _make_part(root: Path, folder: Path, config: MeshConfig, days: int) -> None:
+    """Make the folder of a learner or of the router, which it is called after."""
     folder.mkdir(mode=0o700)
-    certificates.issue(
-        root / AUTHORITY, member.name, folder, days=days, hosts=[member.address.host]
-    )
+    hosts = [_hosts(config)[folder.name]]
+    certificates.issue(root / AUTHORITY, folder.name, folder, days=days, hosts=hosts)
     write_config(folder / MESH, config)
-    write_token(folder / TOKEN)
+    if folder.name != ROUTER:
+        write_token(folder / TOKEN)
 
 
 def write_token(path: Path) -> None:

@@ -13,10 +13,11 @@ from domkl.algorithms.registry import find, name_of
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary, Linear, gaussian_bank
 from domkl.core.losses import Logistic
+from domkl.data.clock import CALENDAR, DAY, Clock, parse_duration
+from domkl.data.rows import RowPlan
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
-from domkl.mesh.config.forecasting import Forecasting, row_ranges
-from domkl.mesh.config.keys import ALGORITHM, MOST, PlainKeys, keys_of, path_of
+from domkl.mesh.config.keys import ALGORITHM, MOST, ForecastKeys, PlainKeys, keys_of, path_of
 from domkl.mesh.config.topology import HOST, HTTP_PORT, PORT
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
@@ -38,6 +39,59 @@ class Member:
     address: Address
     http: Address
     place: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Forecasting(ForecastKeys):
+    """How learners turn a stream of values into inputs, and how far ahead they forecast."""
+
+    def __post_init__(self) -> None:
+        if not self.horizons:
+            raise ParameterError("horizons must be at least one, got none")
+        for key in ("horizons", "lags"):
+            for value in getattr(self, key):
+                checks.whole(key, value, 1, MOST)
+        for name in self.calendar:
+            checks.choice("calendar", name, CALENDAR)
+        if self.n_season < 1:
+            raise ParameterError(
+                f"season must be at least one step of {self.step}, got {self.season}"
+            )
+
+    @property
+    def clock(self) -> Clock:
+        """Ticks since 1970."""
+        return Clock(0, parse_duration(self.step))
+
+    @property
+    def n_season(self) -> int:
+        """Steps of a season."""
+        return parse_duration(self.season) // self.clock.step
+
+    def plan(self, target: Range, inputs: Sequence[Range]) -> RowPlan:
+        """Which rows to make."""
+        names = [each.name for each in inputs]
+        for name in self.ahead:
+            if name not in (*names, *CALENDAR):
+                raise ParameterError(
+                    f"ahead must name inputs, {', '.join(names) or 'none'}, got {name!r}"
+                )
+        now = tuple(name for name in names if name not in self.ahead)
+        return RowPlan(
+            target.name,
+            lags=self.lags,
+            inputs=(*now, *(name for name in self.calendar if name not in self.ahead)),
+            ahead=self.ahead,
+            horizons=self.horizons,
+            hold=parse_duration(self.hold) // self.clock.step,
+            scales={each.name: (each.low, each.high - each.low) for each in (target, *inputs)},
+            clock=self.clock,
+        )
+
+    @property
+    def season_words(self) -> str:
+        """The season for people: a day, or as it was given."""
+        return "a day" if parse_duration(self.season) == DAY else self.season
 
 
 @dataclass(frozen=True)
@@ -121,7 +175,7 @@ class MeshConfig(PlainKeys):
         algorithm, lag = self.algorithm, plan.newest_lag
         if lag is not None and algorithm.parameters().get("newest_lag", lag) is None:
             algorithm = algorithm.replaced(newest_lag=lag)
-        ranges = row_ranges(plan)
+        ranges = tuple(Range(name, 0.0, 1.0) for name in plan.names)  # rows are scaled when made
         return tuple(self._model(ranges, algorithm, h) for h in self.forecast.horizons)
 
     def model(self) -> Model:
@@ -162,7 +216,11 @@ def _check_running(config: MeshConfig) -> None:
 
 def _check_data(config: MeshConfig) -> None:
     if config.forecast is not None:
-        _check_forecast(config)
+        if config.lags is not None or config.delay:
+            raise ParameterError(
+                "forecast has lags and delays of its own; drop lags and model.delay"
+            )
+        checked("forecast", lambda _: config.models(), None)
     elif not config.inputs:
         raise ParameterError(
             "inputs must name at least one column, got none; to predict a series from its own"
@@ -170,21 +228,12 @@ def _check_data(config: MeshConfig) -> None:
         )
     if config.lags is not None and config.inputs != lag_ranges(config.target, config.lags):
         raise ParameterError(BOTH)
-    for names in (config.target.name,), tuple(each.name for each in config.inputs):
-        for name in names:
-            if not name.strip() or not name.isprintable():
-                raise ParameterError(f"name of an input must be printable text, got {name!r}")
-    ranges = [each.name for each in (*config.inputs, config.target)]
-    for name in ranges:
-        if ranges.count(name) > 1:
+    names = [each.name for each in (config.target, *config.inputs)]
+    for name in names:
+        if not name.strip() or not name.isprintable():
+            raise ParameterError(f"name of an input must be printable text, got {name!r}")
+        if names.count(name) > 1:
             raise ParameterError(f"inputs and target must have different names, got {name!r} twice")
-
-
-def _check_forecast(config: MeshConfig) -> None:
-    if config.lags is not None or config.delay:
-        raise ParameterError("forecast has lags and delays of its own; drop lags and model.delay")
-    assert config.forecast is not None
-    checked("forecast", lambda _: config.models(), None)
 
 
 def _check_learning(config: MeshConfig) -> None:
@@ -216,12 +265,11 @@ def _check_learning(config: MeshConfig) -> None:
 def _check_members(config: MeshConfig) -> None:
     if not config.members:
         raise ParameterError("learners must be at least one, got none")
-    seen: set[str] = set()
-    for name in config.names:
+    names = config.names
+    for name in names:
         checked("learners", check_name, name)
-        if name in seen:
+        if names.count(name) > 1:
             raise ParameterError(f"learners must have different names, got {name!r} twice")
-        seen.add(name)
     taken: dict[tuple[str, int], str] = {}
     for who, machine, address in _addresses(config):
         if address.port == 0:
@@ -299,15 +347,12 @@ def members_at(
     """Give every learner its addresses; learners on one host get consecutive ports."""
     if len(hosts) not in (1, len(names)):
         raise ParameterError(f"hosts must be one or {len(names)}, got {len(hosts)}")
-    seen: dict[str, int] = {}
-    made = []
-    for k, name in enumerate(names):
-        host = hosts[k % len(hosts)]
-        nth = seen.get(host, 0)
-        seen[host] = nth + 1
-        ends = Address(host, port + nth), Address(http_host, http_port + nth)
-        made.append(Member(name, *ends))
-    return tuple(made)
+    homes = [hosts[k % len(hosts)] for k in range(len(names))]
+    nth = [homes[:k].count(host) for k, host in enumerate(homes)]
+    return tuple(
+        Member(name, Address(host, port + k), Address(http_host, http_port + k))
+        for name, host, k in zip(names, homes, nth, strict=True)
+    )
 
 
 def next_member(members: Sequence[Member], name: str, host: str) -> Member:

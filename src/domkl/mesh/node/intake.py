@@ -24,8 +24,7 @@ import numpy as np
 
 from domkl.data.rows import RowPlan
 from domkl.errors import DataError, MeshError
-from domkl.mesh.config.forecasting import Forecasting
-from domkl.mesh.config.settings import MeshConfig
+from domkl.mesh.config.settings import Forecasting, MeshConfig
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.store.backlog import Backlog
 from domkl.mesh.store.wal import BusyError, DiskFullError, Entry

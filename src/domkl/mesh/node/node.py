@@ -345,7 +345,8 @@ class Node:
             self._save()
             self.record()
             self.recorder.tick()
-            self.certificate.look(self._clock())
+            if self._clock() >= self.certificate.due:
+                self.certificate.look(self._clock())
             await asyncio.sleep(IDLE_TICK if self.is_idle else TICK)
 
     def _add(self, happened: events.Event) -> None:

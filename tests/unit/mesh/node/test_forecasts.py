@@ -14,7 +14,7 @@ from domkl.data.nodes import Form
 from domkl.errors import DataError
 from domkl.mesh.config.file import Member, write_config
 from domkl.mesh.config.folder import init_mesh
-from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.settings import Forecasting
 from domkl.mesh.node.intake import Format, OrderError, milliseconds
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.sources import Replay, accept

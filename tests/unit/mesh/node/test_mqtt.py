@@ -12,7 +12,7 @@ from mesh_node import DEADLINE, free_ports, made, prepared, sample, solo_folder,
 from prometheus_client import generate_latest
 
 from domkl.errors import ParameterError
-from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.settings import Forecasting
 from domkl.mesh.node import mqtt
 from domkl.mesh.node.metrics import registry_of
 from domkl.mesh.node.mqtt import Broker, MqttConnection, Topic, check_topic, from_topic, sensors_of

@@ -7,7 +7,7 @@ from mesh_node import made, prepared, sample, solo_config, solo_folder, until
 
 import domkl
 from domkl.mesh.config.file import write_config
-from domkl.mesh.config.forecasting import Forecasting
+from domkl.mesh.config.settings import Forecasting
 from domkl.mesh.node.sources import accept
 from domkl.mesh.protocol.model import Range
 
