@@ -20,6 +20,7 @@ import shutil
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -34,7 +35,7 @@ from domkl.mesh.store.folder import DATA
 from domkl.mesh.store.recorder import FOLDER as HISTORY
 from domkl.mesh.store.recovery import LOG, MARK, open_log
 from domkl.mesh.store.wal import Content
-from domkl.storage import replacing
+from domkl.storage import replacing, write
 
 FORMAT, VERSION, MANIFEST = "domkl backup", 1, "backup.json"
 SECRETS = (NODE_KEY, TOKEN, CA_KEY, "ui-token")
@@ -101,19 +102,19 @@ def copy_data(data: Path, copy: Path) -> int:
 
 
 def _copy(data: Path, copy: Path) -> None:
-    copy.mkdir(parents=True)
-    (copy / LOG).mkdir()
-    for name in (*NAMES, EPOCH, MARK):  # in this order
+    (copy / LOG).mkdir(parents=True)
+    for path in _files(data):
         with contextlib.suppress(FileNotFoundError):
-            (copy / name).write_bytes((data / name).read_bytes())
-    for path in sorted((data / LOG).glob("*.log")):
-        (copy / LOG / path.name).write_bytes(path.read_bytes())
-    if (data / HISTORY).is_dir():
-        (copy / HISTORY).mkdir()
-        for path in (data / HISTORY).iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                if path.is_file() and not path.name.startswith("."):
-                    (copy / HISTORY / path.name).write_bytes(path.read_bytes())
+            content, place = path.read_bytes(), copy / path.relative_to(data)
+            place.parent.mkdir(exist_ok=True)
+            place.write_bytes(content)
+
+
+def _files(data: Path) -> Iterator[Path]:
+    """In the order in which to copy them; the log is listed when the others are copied."""
+    yield from (data / name for name in (*NAMES, EPOCH, MARK))
+    yield from sorted((data / LOG).glob("*.log"))
+    yield from (data / HISTORY).glob("[!.]*")
 
 
 def _opened(copy: Path) -> int:
@@ -209,8 +210,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo | None, path: Path, d
     if file is None or hashlib.sha256(data).hexdigest() != digest:
         raise DataError(f"{path.name} is missing or damaged in the archive; nothing was restored")
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with replacing(path, mode=0o600) as out:
-        out.write(data)
+    write(path, data, mode=0o600)
 
 
 def _place(draft: Path, folder: Path, names: list[str]) -> None:

@@ -245,9 +245,11 @@ class History:
         return self.rings[0].read(first, end)
 
     def begun(self, index: int) -> Any:
-        """A record to go on with: what another process has left of this second, or an empty one."""
-        for record in self.seconds(index, index + 1):
-            return record.copy()
+        """A record to go on with: what is on disk of this second already, or an empty one."""
+        newest = self._under_way[0]
+        if newest is None or index <= newest:  # another process wrote it, or the clock was set back
+            for record in self.seconds(index, index + 1):
+                return record.copy()
         record = np.zeros((), self.dtype)
         record["index"] = index
         return record

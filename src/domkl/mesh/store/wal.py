@@ -195,7 +195,19 @@ class WriteAheadLog:
     def append(self, entries: Sequence[Entry]) -> int:
         """Accept all samples or none; return the number of the first when all are on disk."""
         with self._lock:
-            return self._append(entries)
+            if self._failure is not None:
+                raise MeshError(self._failure)
+            check_room(self.folder, self.reserve)
+            first = self.last + 1
+            if not self._segments or self._segments[-1].size >= SEGMENT:
+                self._begin(first)
+            segment = self._segments[-1]
+            self._write(segment, _frame(segment.salt, first, entries))
+            for number, entry in enumerate(entries, first):
+                self._note(segment, number, entry)
+            if self.mark is not None:
+                self.mark.set(self.last)
+            return first
 
     def after(self, number: int) -> Iterator[tuple[int, Floats]]:
         """Numbers and values of all samples after this one, in order."""
@@ -230,21 +242,6 @@ class WriteAheadLog:
             segment.close()
         if self.mark is not None:
             self.mark.close()
-
-    def _append(self, entries: Sequence[Entry]) -> int:
-        if self._failure is not None:
-            raise MeshError(self._failure)
-        check_room(self.folder, self.reserve)
-        first = self.last + 1
-        if not self._segments or self._segments[-1].size >= SEGMENT:
-            self._begin(first)
-        segment = self._segments[-1]
-        self._write(segment, _frame(segment.salt, first, entries))
-        for number, entry in enumerate(entries, first):
-            self._note(segment, number, entry)
-        if self.mark is not None:
-            self.mark.set(self.last)
-        return first
 
     def _is_over(self, segment: "Segment", number: int) -> bool:
         is_remembered = segment.n_ids and segment.last > self.last - REMEMBERED

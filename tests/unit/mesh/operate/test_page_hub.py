@@ -7,7 +7,7 @@ import threading
 import pytest
 from mesh_node import mesh_config
 
-from domkl.mesh.operate.page_hub import Hub, follow, merged
+from domkl.mesh.operate.page_server import Hub, follow, merged
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_what_is_new_adds_up_until_it_is_sent():
 
 
 def test_those_who_watch_get_the_state_and_then_the_news(config, tmp_path, monkeypatch):
-    monkeypatch.setattr("domkl.mesh.operate.page_hub.EVERY", 0.01)
+    monkeypatch.setattr("domkl.mesh.operate.page_server.EVERY", 0.01)
 
     async def story():
         hub = Hub(config, tmp_path)
@@ -92,7 +92,7 @@ def test_a_node_that_talks_nonsense_or_for_another_is_down(config, tmp_path, mon
         request = close = lambda *given, **options: None
         getresponse = lambda self: Answer()  # noqa: E731
 
-    monkeypatch.setattr("domkl.mesh.operate.page_hub.connected", lambda *given: Connection())
+    monkeypatch.setattr("domkl.mesh.operate.page_server.connected", lambda *given: Connection())
 
     def took(name, found):
         said.append((name, found))

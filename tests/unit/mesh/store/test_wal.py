@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domkl.errors import DataError, MeshError
 from domkl.mesh.store import recovery
 from domkl.mesh.store import wal as module
+from domkl.mesh.store.checkpoint import Checkpoints
 from domkl.mesh.store.wal import MARK, DiskFullError, Entry, WriteAheadLog
 
 
@@ -107,7 +108,7 @@ def test_the_nodes_log_calls_it_the_write_ahead_log(tmp_path, caplog):
     (path,) = (tmp_path / recovery.LOG).iterdir()
     path.write_bytes(path.read_bytes()[:-1])
     with caplog.at_level("INFO"):
-        opened = recovery.open_log(tmp_path, 2, recovery.Checkpointed(0, 0, False, False))
+        opened = recovery.open_log(tmp_path, 2, Checkpoints(tmp_path))
     opened.log.close()
     assert opened.log.last == 1
     (record,) = caplog.records
