@@ -28,7 +28,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import domkl
 from domkl.errors import DataError, DomklError, MeshError, ParameterError
@@ -104,8 +104,8 @@ def read_token(path: Path) -> str:
 class AccessCheck:
     """Middleware that refuses requests that break the rules, and passes on those that are complete.
 
-    It collects the body itself: where the client goes away meanwhile, or has to, all that has come
-    is freed at once, and no exception keeps it.
+    It collects the body itself, as ``body`` of the scope: where the client goes away meanwhile, or
+    has to, all that has come is freed at once, and no exception keeps it.
     """
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
@@ -126,7 +126,7 @@ class AccessCheck:
         if len(body) > self._rules.max_body:
             await _refusal(413, _too_large(self._rules.max_body))(scope, receive, send)
         else:
-            await self._app(scope, _given(body, receive), send)
+            await self._app({**scope, "body": bytes(body)}, receive, send)
 
     def _problem(self, path: str, headers: Mapping[str, str]) -> JSONResponse | None:
         rules, host = self._rules, headers.get("host", "")
@@ -156,18 +156,6 @@ class AccessCheck:
             body += message.get("body", b"")
             is_more = message.get("more_body", False)
         return body
-
-
-def _given(body: bytearray, receive: Receive) -> Receive:
-    """What an app receives: the whole body, then whatever comes."""
-    messages: list[Message] = [
-        {"type": "http.request", "body": bytes(body), "more_body": False},
-    ]
-
-    async def given() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return given
 
 
 @lru_cache(maxsize=64)
@@ -222,7 +210,7 @@ def _learning(node: Node) -> Iterator[Route]:
         """
         _check_ready(node)
         try:
-            body = await _json(request)
+            body = _json(request)
             given = listed(body)
         except DataError:
             node.intake.rejected[INVALID] += 1
@@ -238,7 +226,7 @@ def _learning(node: Node) -> Iterator[Route]:
     async def predict(request: Request) -> Response:
         """Predict for inputs; without x, the next value of a series, or all horizons."""
         _check_ready(node)
-        body = Inputs.read(await _json(request))
+        body = Inputs.read(_json(request))
         if node.backlog.rows.is_dated:
             return JSONResponse(_forecasted(node, body))
         if body.future:
@@ -287,12 +275,12 @@ async def _described(request: Request) -> Response:
     return JSONResponse({**found, "info": {**found["info"], "version": domkl.__version__}})
 
 
-async def _json(request: Request) -> Any:
+def _json(request: Request) -> Any:
     """The body; it must be declared as JSON, which a web page of another origin cannot do."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise DataError(f"body must come with Content-Type: application/json, got {kind!r}")
-    return loaded("body", await request.body())
+    return loaded("body", request.scope["body"])
 
 
 def _check_ready(node: Node) -> None:
