@@ -31,6 +31,7 @@ from domkl.mesh.node.publish import (
     BACK_OFF,
     LostError,
     Outcome,
+    Outlet,
     Prediction,
     read_url,
     without_login,
@@ -309,7 +310,7 @@ async def _take(node: Node, connection: MqttConnection) -> None:
         connection.acknowledge(message)
 
 
-class Topic:
+class Topic(Outlet):
     """Publishes predictions to a topic, and tells Home Assistant what they are.
 
     ``TOPIC/status`` is ``online``, or ``offline`` when the broker has lost the node.

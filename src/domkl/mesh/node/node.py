@@ -519,24 +519,16 @@ def split(parts: Parts | None, n: int) -> list[Parts | None]:
 def warm_up(model: Model) -> None:
     """Compile all that a node calls, or load it from the cache: two learners, two samples each."""
     pair = {name: Protocol(name, model, (peer,), incarnation=1) for name, peer in ("ab", "ba")}
-    x = np.full(len(model.inputs), 0.5)
-    h, naive = model.horizon, (0.5, 0.5)
-    both: tuple[events.Event, events.Event] = (
-        (events.Moment(1, 0, 0.5, x, x, naive), events.Moment(2, h, 0.5, x, x, naive))
-        if h
-        else (events.Sample(1, x, 0.5), events.Sample(2, x, 0.5))
-    )
-    rounds: list[tuple[float, events.Event]] = [
-        (0.0, both[0]),
-        (0.1, both[1]),
-    ]
+    x, h = np.full(len(model.inputs), 0.5), model.horizon
     under_way: deque[tuple[str, events.Event]] = deque()
     under_way += [("a", events.PeerUp("b")), ("b", events.PeerUp("a"))]
-    for now, happened in rounds:
+    for number in (1, 2):
+        moment = events.Moment(number, h * (number - 1), 0.5, x, x, (0.5, 0.5))
+        happened = moment if h else events.Sample(number, x, 0.5)
         under_way += [(name, happened) for name in pair]
         while under_way:
             name, each = under_way.popleft()
-            for effect in pair[name].handle(each, now):
+            for effect in pair[name].handle(each, 0.1 * number):
                 if isinstance(effect, events.Send):
                     under_way.append((effect.peer, events.Received(name, effect.data)))
     pair["a"].look(x)

@@ -20,11 +20,12 @@ import json
 import os
 import secrets
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from domkl.errors import MeshError, ParameterError
@@ -56,27 +57,25 @@ class Prediction(NamedTuple):
     text: str
 
 
-class Outlet(Protocol):
+class Outlet(ABC):
     """Where predictions go."""
 
-    @property
-    def kind(self) -> str:
-        """The name of the link in metrics and alarms."""
+    kind: str  # the name of the link in metrics and alarms
+    where: str  # what is told of it; no password
 
-    @property
-    def where(self) -> str:
-        """What is told of it; no password."""
-
+    @abstractmethod
     async def open(self) -> None:
         """Connect; LostError if that is impossible."""
 
+    @abstractmethod
     async def send(self, items: Sequence[Prediction]) -> list[Outcome]:
         """Pass predictions on; say what became of each."""
 
     async def wait_lost(self) -> None:
-        """Raise LostError when the outlet is lost, without anything being sent."""
+        """Raise LostError when the outlet is lost; wait for ever if that shows by sending only."""
+        await asyncio.Event().wait()
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027  not every outlet has something to leave
         """Leave it; may be called at any time."""
 
 
@@ -240,7 +239,7 @@ class Publisher:
         return Prediction(name, json.dumps({"id": name, **content}, allow_nan=False))
 
 
-class Lines:
+class Lines(Outlet):
     """JSON lines on standard output."""
 
     kind, where = "standard output", "one JSON object a line"
@@ -264,20 +263,13 @@ class Lines:
             return ["unsure"] * len(items)
         return ["sent"] * len(items)
 
-    async def wait_lost(self) -> None:
-        """Wait for ever: it shows when something is written."""
-        await asyncio.Event().wait()
-
-    async def close(self) -> None:
-        """Do nothing."""
-
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self._handle, view) :]
 
 
-class Webhook:
+class Webhook(Outlet):
     """An address that takes each prediction as the body of a POST.
 
     A connection that cannot be made is tried again. Whatever happens after that, the prediction is
@@ -314,13 +306,6 @@ class Webhook:
     async def send(self, items: Sequence[Prediction]) -> list[Outcome]:
         """Send one request for each."""
         return await asyncio.to_thread(self._post_all, items)
-
-    async def wait_lost(self) -> None:
-        """Wait for ever: it shows when something is sent."""
-        await asyncio.Event().wait()
-
-    async def close(self) -> None:
-        """Do nothing: no connection is kept."""
 
     def _look(self) -> None:
         try:

@@ -228,7 +228,6 @@ class Edge:
     def open(self) -> None:
         """Both ends know both numbers: exchanges may begin."""
         self.is_open = self.measures.is_open = True
-        self.measures.epoch = self.own_number, self.peer_number
         self.measures.n_epochs += 1
 
     def close(self, *, own: int | None = None, peer: int | None = None) -> Fields:

@@ -32,7 +32,6 @@ class EdgeMeasures:
     """Measures of the edge to one neighbor, since this process started."""
 
     is_open: bool = False
-    epoch: tuple[int, int] = (0, 0)  # own number, the neighbor's
     n_exchanged: int = 0  # completed exchanges, in all epochs
     n_asked: int = 0  # requests for an offer that had not come
     n_epochs: int = 0  # times that the edge was opened

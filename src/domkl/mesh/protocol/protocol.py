@@ -162,12 +162,8 @@ class Protocol:
         self._hand_on_haste(now)
         return self._take_effects()
 
-    def predict(self, x: Floats) -> float:
-        """Predict the label of a scaled input (d,); this changes nothing."""
-        return float(self.learner.look(x)[1].y_hat[0])
-
     def look(self, x: Floats) -> tuple[float, float | None]:
-        """Predict with the standard deviation, which is None if the algorithm has none."""
+        """Predict the label of a scaled input (d,), with its standard deviation or None."""
         inputs, prediction = self.learner.look(x)
         return float(prediction.y_hat[0]), self.learner.deviation(inputs, prediction)
 
@@ -267,7 +263,11 @@ class Protocol:
             if self._words is not None and not (self._may_merge(now) and self._merge()):
                 return
             if self._queue and not self._is_gated(now):
-                self._begin(self._queue.popleft(), now)
+                happened = self._queue.popleft()
+                if isinstance(happened, events.Moment):
+                    self._take(happened, now)
+                else:
+                    self._learn(happened, now)
             elif not self._follow(now):
                 return
 
@@ -277,13 +277,6 @@ class Protocol:
             return False
         is_complete = len(self.edges.opened) == len(self.edges.by_peer)
         return not is_complete and now - self._start_time < self.timing.start_timeout
-
-    def _begin(self, happened: events.Sample | events.Moment, now: float) -> None:
-        """Begin a step with a sample, or with the label of a moment."""
-        if isinstance(happened, events.Moment):
-            self._take(happened, now)
-        else:
-            self._learn(happened, now)
 
     def _take(self, moment: events.Moment, now: float) -> None:
         """Learn the label of now; forecast from the inputs of now when that step has ended."""

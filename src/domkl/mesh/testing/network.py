@@ -271,7 +271,7 @@ class VirtualNetwork:
 
     def spread(self, probe: Floats) -> float:
         """Return the variance of the learners' predictions, averaged over inputs (N, d)."""
-        told = np.array([[each.predict(x) for x in probe] for each in self.protocols()])
+        told = np.array([[each.look(x)[0] for x in probe] for each in self.protocols()])
         return float(np.mean(np.var(told, axis=0)))
 
     def _is_reachable(self, a: str, b: str) -> bool:

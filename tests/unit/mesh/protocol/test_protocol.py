@@ -179,7 +179,7 @@ def test_a_learner_without_data_follows_the_networks_function(model_of, talk, na
     assert c.learned == 0
     assert c.measures.n_idle >= 0.9 * n_rounds
     probe, target = stream(50, seed=1)
-    told = np.array([[each.predict(p) for p in probe[:, 0]] for each in (a, b, c)])
+    told = np.array([[each.look(p)[0] for p in probe[:, 0]] for each in (a, b, c)])
     errors = np.mean((told - target[:, 0]) ** 2, axis=1)
     assert errors[2] < 1.5 * errors[:2].max() + 1e-4
     assert errors[2] < 0.05 * np.mean(target**2)  # what one errs that heard nothing
@@ -393,7 +393,7 @@ def test_predicting_changes_nothing(model_of):
     for t in range(10):
         for probe in x[:, 0]:
             assert asked.look(probe)[1] >= 0
-        told = asked.predict(x[t, 0])
+        told = asked.look(x[t, 0])[0]
         said += feed(asked, x[t : t + 1], y[t : t + 1])[0]
         assert told == said[-1]
     assert said == feed(quiet, x, y)[0]

@@ -124,7 +124,7 @@ def test_the_spread_is_the_variance_between_learners(model_of):
     network = path_of(model_of())
     network.run(8.0)
     probe = np.random.default_rng(1).random((5, 2))
-    told = [[each.predict(x) for each in network.protocols()] for x in probe]
+    told = [[each.look(x)[0] for each in network.protocols()] for x in probe]
     assert network.spread(probe) == pytest.approx(np.mean([np.var(row) for row in told]))
     assert network.spread(probe) > 0
 
