@@ -20,8 +20,7 @@ from domkl.data.cells import numbers_of
 from domkl.data.clock import CALENDAR, parse_duration
 from domkl.data.forecast import Forecast, Prepared, prepare
 from domkl.data.nodes import Form, NodeTable, read_nodes
-from domkl.data.sets import load_set
-from domkl.data.stations import load_nodes
+from domkl.data.sets import load_nodes, load_set
 from domkl.data.streams import deal
 from domkl.data.tables import read_ranges, sheet_with
 from domkl.data.types import Bounds, Station
@@ -167,7 +166,9 @@ def _from_files(options: DataOptions, ranges: Ranges | None) -> list[Prepared]:
         raise DataError(f"{options.csv} must have a column besides the target {target!r}, got none")
     if ranges is not None and wanted.inputs is not None:  # a file of ranges may have more
         ranges = {column: each for column, each in ranges.items() if column in table.columns}
-    made = prepare(name, table.rows(parse_rows(options.rows)), wanted, ranges, options.is_class)
+    if options.rows is not None:
+        table = table.rows(parse_rows(options.rows))
+    made = prepare(name, table, wanted, ranges, options.is_class)
     facts = {
         "data": name, "partition": None if has_nodes else options.partition or PARTITIONS[0],
         "missing": options.missing, "series": options.series, "drop": list(options.drop),
