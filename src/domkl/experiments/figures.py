@@ -118,7 +118,8 @@ def draw(
     }
     panel_size = panel_size or shown.get("panel_size") or PANEL_SIZE
     with plt.rc_context(style):
-        n_panels, n_columns = len(shown["panels"]), shown["n_columns"]
+        n_panels = len(shown["panels"])
+        n_columns = min(shown["n_columns"], n_panels)
         n_rows = math.ceil(n_panels / n_columns)
         size = (panel_size[0] * n_columns, panel_size[1] * n_rows + 0.5)
         picture, grid = plt.subplots(

@@ -27,6 +27,7 @@ Value = str | float | int | None
 OURS = "not in the paper"  # the place of a claim that we have added
 N_POINTS = 70  # number of points of a drawn curve
 TAG = re.compile(r"<(?=[A-Za-z/!?])")  # where Markdown would take text for HTML
+CODE = re.compile(r"`([^`]+)`")  # what a page shows as code
 MARKS = {"holds": "✓", "does not hold": "✗", "cannot be checked here": "?"}
 COUNTED = dict(zip(MARKS, ("hold", "do not", "cannot be checked"), strict=True))
 QUICK = (
@@ -258,7 +259,10 @@ def number(value: Any) -> str:
 def _render(name: str, **values: Any) -> str:
     """Fill a template; whatever comes from data is escaped, in Markdown where a tag begins."""
     from jinja2 import Environment, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
+
+    def coded(text: str) -> Markup:
+        return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
     def inert(value: Any) -> Any:
         if not isinstance(value, str) or isinstance(value, Markup):
@@ -269,7 +273,7 @@ def _render(name: str, **values: Any) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=inert if name.endswith(".md.jinja") else None,
     )  # fmt: skip
-    environment.filters["number"] = number
+    environment.filters.update(number=number, coded=coded)
     environment.globals.update(
         marks=MARKS,
         head_of=head_of,

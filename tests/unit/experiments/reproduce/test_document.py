@@ -129,6 +129,22 @@ def test_a_table_without_rows_is_left_out(document):
         assert "Of nothing." not in page
 
 
+def test_a_section_whose_data_are_missing_says_so(document):
+    (section,) = document["sections"]
+    empty = {**section, "id": "empty", "text": ["Run `a <b>`."], "figures": [], "tables": []}
+    page = as_html({**document, "sections": [section, empty]})
+    shown, silent = page.split('<h2 id="empty">')
+    assert "nothing to show" in silent
+    assert "nothing to show" not in shown
+    assert "Run <code>a &lt;b&gt;</code>." in silent
+
+
+def test_a_figure_is_as_wide_as_its_panels(document):
+    (figure,) = document["sections"][0]["figures"]
+    narrow, wide = ({**figure, "n_columns": n} for n in (2, 3))
+    assert draw(wide, "svg") == draw(narrow, "svg")
+
+
 def test_only_claims_of_the_paper_are_counted(document):
     assert failed(document) == []
     document = json.loads(json.dumps(document))
