@@ -158,7 +158,7 @@ async def test_a_neighbor_that_greets_wrongly_is_refused(net, words):
 
 @story
 async def test_a_neighbor_that_never_greets_is_not_up(net):
-    b = await net.start("b", ["a"], handshake_seconds=0.3)
+    b = await net.start("b", ["a"], handshake_seconds=2.0)
     reader, writer = await connect(net, b, net.certificates("a"), hostname="b")
     assert await reader.readexactly(len(GREETING)) == GREETING
     assert await is_closed(reader)
