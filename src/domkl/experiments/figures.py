@@ -184,7 +184,7 @@ def _panel(axis: Any, panel: dict[str, Any], styles: dict[str, tuple[str, str, s
         _name_ticks(axis, panel)
     if panel["y_log"] and is_seen:
         axis.set_yscale("log")
-        _limit(axis, panel)
+        _limit(axis)
     axis.grid(True, which="major", color="0.9", linewidth=0.8)
     axis.spines[["top", "right"]].set_visible(False)
     axis.text(0.03, 0.03, _unseen(panel), transform=axis.transAxes, fontsize=TEXT - 2, color="0.35")
@@ -246,10 +246,7 @@ def _unseen(panel: dict[str, Any]) -> str:
 
 def _line(axis: Any, line: dict[str, Any], y_log: bool, color: str, dash: str, mark: str) -> bool:
     """Draw a curve and its band; return whether there is anything to see."""
-    x, mean, low, high = (
-        np.array([np.nan if v is None else v for v in line[key]], dtype=float)
-        for key in ("x", "mean", "low", "high")
-    )
+    x, mean, low, high = (np.array(line[key], float) for key in ("x", "mean", "low", "high"))
     if y_log:
         mean = np.where(mean > 0, mean, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -263,12 +260,12 @@ def _line(axis: Any, line: dict[str, Any], y_log: bool, color: str, dash: str, m
     return bool(np.isfinite(mean).any())
 
 
-def _limit(axis: Any, panel: dict[str, Any]) -> None:
-    """Fit the axis to the means; bands and diverging lines may leave it."""
-    means = [[v for v in line["mean"] if v] for line in panel["lines"]]
-    tops = sorted(max(values) for values in means if values)
-    middle, bottom = tops[len(tops) // 2], min(min(values) for values in means if values)
-    axis.set_ylim(bottom / 1.8, min(tops[-1], 1e3 * middle) * 1.8)
+def _limit(axis: Any) -> None:
+    """Fit the axis to the means that are seen; bands and diverging lines may leave it."""
+    means = [line.get_ydata() for line in axis.lines]
+    seen = [np.nanmax(each) for each in means if np.isfinite(each).any()]
+    top = min(max(seen), 1e3 * sorted(seen)[len(seen) // 2])
+    axis.set_ylim(np.nanmin(np.concatenate(means)) / 1.8, top * 1.8)
 
 
 def _name_ticks(axis: Any, panel: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from domkl.data.sets import load_set
 from domkl.data.streams import deal
 from domkl.errors import MeshError, ParameterError
 from domkl.experiments.options import Plan as Plan
+from domkl.experiments.report import finite
 from domkl.mesh.config.file import MeshConfig, write_config
 from domkl.mesh.config.folder import MESH, init_mesh
 from domkl.mesh.config.settings import Member
@@ -278,10 +279,7 @@ def _play(
         "heal": (f"{cut} is reached again", relay.heal),
     }
     due = [(plan.seconds * MOMENTS[what], what) for what in acts]
-
-    def look(member: Member) -> Floats:
-        return _look(member, launcher.folder, probes, config.target)
-
+    look = partial(_look, mesh=launcher.folder, probes=probes, target=config.target)
     with ThreadPoolExecutor(plan.learners) as pool:
         while (now := time.monotonic() - start) < plan.seconds:
             if due and now >= due[0][0]:
@@ -335,7 +333,7 @@ def as_records(record: Record) -> dict[str, Any]:
     phases = []
     for phase, (begin, end) in zip(PHASES, pairwise(moments.values()), strict=True):
         pairs = {name: record.errors(group, begin, end) for name, group in record.groups.items()}
-        mse, simulated = ({name: _known(pair[k]) for name, pair in pairs.items()} for k in (0, 1))
+        mse, simulated = ({name: finite(pair[k]) for name, pair in pairs.items()} for k in (0, 1))
         phases.append(
             {"phase": phase, "from": begin, "to": end, "mse": mse, "mse_simulated": simulated}
         )
@@ -350,10 +348,6 @@ def as_records(record: Record) -> dict[str, Any]:
         for (begin, end, _, _), name in zip(FAULTS, plan.victims.values(), strict=True)
     ]  # fmt: skip
     return asdict(plan) | {"sent_bytes": record.sent_bytes, "faults": faults, "phases": phases}
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def as_table(records: Mapping[str, Any]) -> str:

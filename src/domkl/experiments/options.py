@@ -146,10 +146,6 @@ class DataOptions:
         return None if self.horizon is None else parse_numbers("horizon", self.horizon, 0)
 
 
-#: σ² of the single-kernel algorithms in the paper's Figure 1, each in half of the trials
-FIGURE_1_BANDWIDTHS = (1e-3, 1e3)
-
-
 @dataclass(frozen=True)
 class Setting:
     """The settings that all algorithms of a comparison share."""
@@ -161,7 +157,8 @@ class Setting:
     n_frequencies: int = flag(
         50, "random frequencies per kernel", "M", group="algorithms", word="frequencies"
     )
-    bandwidths: tuple[float, ...] = FIGURE_1_BANDWIDTHS
+    #: σ² of single-kernel algorithms, each in half of the trials, as in the paper's Figure 1
+    bandwidths: tuple[float, ...] = (1e-3, 1e3)
     seed: int = flag(1, "seed of all random draws", "S", group="run")
     dtype: Literal["float64", "float32"] = flag("float64", "precision", choices=DTYPES, group="run")
     threads: int | None = flag(

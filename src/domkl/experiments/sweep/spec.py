@@ -19,7 +19,7 @@ from domkl.algorithms.base import Algorithm
 from domkl.algorithms.registry import ALGORITHMS, find
 from domkl.data.catalog import DATASETS
 from domkl.errors import DomklError, ParameterError
-from domkl.experiments.options import FIGURE_1_BANDWIDTHS, DataOptions
+from domkl.experiments.options import DataOptions, Setting
 from domkl.graphs.kinds import KINDS
 from domkl.options import DTYPES, PARTITIONS
 from domkl.typing import Real
@@ -110,10 +110,10 @@ def _spec(tables: Mapping[str, Any], name: str, folder: Path) -> Spec:
     with at("sweep"):
         _known("sweep", head, SWEEP_KEYS)
         name = _name(head.get("name", name))
-        n_trials = checks.whole("trials", head.get("trials", 20), 1)
-        seed = checks.whole("seed", head.get("seed", 1), 0)
-        frequencies = _axis("frequencies", head.get("frequencies", 50))
-        dtypes = _axis("dtype", head.get("dtype", "float64"))
+        n_trials = checks.whole("trials", head.get("trials", Setting.n_trials), 1)
+        seed = checks.whole("seed", head.get("seed", Setting.seed), 0)
+        frequencies = _axis("frequencies", head.get("frequencies", Setting.n_frequencies))
+        dtypes = _axis("dtype", head.get("dtype", Setting.dtype))
         return Spec(
             name,
             n_trials,
@@ -221,7 +221,7 @@ def _methods(table: Mapping[str, Any]) -> Iterator[Method]:
         defaults = {key: v for key, v in plain.parameters().items() if is_plain(v)}
         single = ("bandwidth",) if plain.single_kernel else ()
         _known(name, table, ("name", *defaults, *single))
-        widths = {"bandwidth": list(FIGURE_1_BANDWIDTHS)} if single else {}
+        widths = {"bandwidth": list(Setting.bandwidths)} if single else {}
         for given in _combinations({**widths, **rest}):
             bandwidth = given.pop("bandwidth", None)
             if bandwidth is not None:
