@@ -59,6 +59,11 @@ def algorithm_digest(algorithm: Algorithm) -> str:
     return hashlib.sha256(words.encode()).hexdigest()
 
 
+def code_of(algorithm: Algorithm) -> str:
+    """Digest of all code that its results depend on: domkl, the libraries, the user's files."""
+    return f"{code_digest()} {algorithm_digest(algorithm)}"
+
+
 def _description(algorithm: Algorithm) -> str:
     if hasattr(algorithm, "__dataclass_fields__"):
         return repr(algorithm)

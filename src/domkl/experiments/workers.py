@@ -176,3 +176,16 @@ def active_client() -> Any | None:
         return get_client()
     except ValueError:
         return None
+
+
+@contextmanager
+def client_of(workers: int | None, cluster: str | None) -> Iterator[Any | None]:
+    """A client of the named cluster, or the caller's active one; None: processes run the units."""
+    if cluster is not None:
+        with connected(cluster) as client:
+            yield client
+        return
+    active = active_client() if workers is None else None
+    if active is not None:
+        check_workers(active)
+    yield active

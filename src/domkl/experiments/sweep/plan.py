@@ -22,14 +22,7 @@ from domkl.errors import DataError, ParameterError, WorkerError
 from domkl.experiments.compare import cost_of, draw_features, is_diverged, score, suited_to
 from domkl.experiments.data import dealt, graph_of, learners_of, read_data
 from domkl.experiments.options import DataOptions, Setting
-from domkl.experiments.store import (
-    Results,
-    algorithm_digest,
-    code_digest,
-    described,
-    digest_of,
-    key_of,
-)
+from domkl.experiments.store import Results, code_of, described, digest_of, key_of
 from domkl.experiments.sweep.spec import Data, Method, Network, Spec, at, is_plain
 from domkl.graphs.graph import Graph
 from domkl.graphs.kinds import KINDS, NEAREST
@@ -99,14 +92,9 @@ class Unit:
         return key_of({"first": self.first, "trials": self.n_trials, **shared})
 
 
-def unit_code(algorithm: Algorithm) -> str:
-    """Digest of the code that results depend on: domkl, the libraries, the user's algorithm."""
-    return f"{code_digest()} {algorithm_digest(algorithm)}"
-
-
 def run_unit(unit: Unit) -> Results:
     """Run a unit: the last MSE and CV of each trial, whether it diverged, and the time of all."""
-    if unit.code != unit_code(unit.combination.algorithm):
+    if unit.code != code_of(unit.combination.algorithm):
         raise WorkerError(
             "workers must run the same domkl, numpy, scipy and numba, and the same algorithm of"
             " your own, as the process that plans the sweep; install the same versions everywhere"
@@ -243,7 +231,7 @@ def _check(made: Combination, method: Method) -> None:
 
 def _units(made: Combination, n_trials: int) -> tuple[Unit, ...]:
     """Cut the trials into units; where the cuts are does not depend on the number of trials."""
-    code = unit_code(made.algorithm)
+    code = code_of(made.algorithm)
     per_trial = cost_of(
         made.algorithm, made.n_rounds * made.n_learners, made.n_inputs, made.n_learners
     )

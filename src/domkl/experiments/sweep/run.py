@@ -1,7 +1,7 @@
 """Run a sweep: units whose results are stored are skipped, new results are stored at once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,24 +10,10 @@ from domkl import checks
 from domkl.errors import ParameterError
 from domkl.experiments.compare import Progress
 from domkl.experiments.store import Results, Store
-from domkl.experiments.sweep.plan import (
-    Combination,
-    SweepPlan,
-    Unit,
-    make_plan,
-    run_unit,
-    warm_up,
-)
+from domkl.experiments.sweep.plan import Combination, SweepPlan, Unit, make_plan, run_unit, warm_up
 from domkl.experiments.sweep.spec import read_spec
 from domkl.experiments.sweep.table import Table, tabulate
-from domkl.experiments.workers import (
-    active_client,
-    check_workers,
-    connected,
-    on_cluster,
-    on_every_host,
-    on_processes,
-)
+from domkl.experiments.workers import client_of, on_cluster, on_every_host, on_processes
 from domkl.sim.threads import available_cores
 
 Run = Callable[[Unit], Results]
@@ -93,7 +79,7 @@ def complete(
     if not todo:
         return tabulate(plan, outcomes)
     report = progress or (lambda label, done, total: None)
-    with _client(workers, cluster) as client:
+    with client_of(workers, cluster) as client:
         prepare = partial(_compile, _one_of_each_kind(todo))
         with preparing or nullcontext():
             prepare() if client is None else on_every_host(prepare, client)
@@ -122,19 +108,6 @@ def finished(plan: SweepPlan, store: Store) -> tuple[dict[str, Results], list[Un
         else:
             outcomes[unit.key] = results
     return outcomes, sorted(todo.values(), key=lambda unit: -unit.cost)
-
-
-@contextmanager
-def _client(workers: int | None, cluster: str | None) -> Iterator[Any | None]:
-    """A client of the named cluster, or the caller's active one; None: processes run the units."""
-    if cluster is not None:
-        with connected(cluster) as client:
-            yield client
-        return
-    active = active_client() if workers is None else None
-    if active is not None:
-        check_workers(active)
-    yield active
 
 
 def _compile(combinations: Sequence[Combination]) -> None:

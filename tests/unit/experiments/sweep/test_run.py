@@ -9,9 +9,9 @@ import pytest
 import domkl
 from domkl import rng
 from domkl.errors import DataError, ParameterError, WorkerError
-from domkl.experiments.store import Store
+from domkl.experiments.store import Store, code_of
 from domkl.experiments.sweep import plan as planning
-from domkl.experiments.sweep.plan import make_plan, run_unit, unit_code
+from domkl.experiments.sweep.plan import make_plan, run_unit
 from domkl.experiments.sweep.run import complete, finished, sweep
 from domkl.experiments.sweep.spec import read_spec
 from domkl.experiments.workers import on_processes
@@ -190,7 +190,7 @@ def test_a_unit_that_always_kills_its_process_is_an_error(plan, tmp_path, expect
 
 def test_workers_with_other_code_are_refused(plan):
     unit = plan.units[0]
-    object.__setattr__(unit, "code", "other " + unit_code(unit.combination.algorithm))
+    object.__setattr__(unit, "code", "other " + code_of(unit.combination.algorithm))
     with pytest.raises(WorkerError, match="workers must run the same domkl"):
         run_unit(unit)
 
