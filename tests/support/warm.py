@@ -19,8 +19,9 @@ from domkl.algorithms.registry import ALGORITHMS
 from domkl.core.exchange import DELIVERIES
 
 HOSTS = ({"cv": "exact"}, {"cv": "off"}, {"cv": "exact", "interpreted": True})
-#: families by the modules of their laws; the types of numbers have no binaries in common
-FAMILIES = sorted({entry.home.partition(":")[0] for entry in ALGORITHMS.values()})
+#: families by the modules of their laws, the largest first; the types of numbers have no binaries
+#: in common
+FAMILIES = list(dict.fromkeys(entry.home.partition(":")[0] for entry in ALGORITHMS.values()))
 CASES = [(family, dtype) for family in FAMILIES for dtype in ("float64", "float32")]
 #: algorithms that the table has with other laws
 MORE = {"domkl.algorithms.admm": [domkl.DOMKL(weights="message-passing")]}
