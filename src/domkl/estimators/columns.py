@@ -38,12 +38,6 @@ class Level:
     value: str | None
 
 
-def n_frequencies_for(names: Sequence[Hashable]) -> int:
-    """M for these inputs; the levels of a category count as one input."""
-    inputs = {name.input if isinstance(name, Level) else name for name in names}
-    return min(max(FEWEST, PER_INPUT * len(inputs)), MOST)
-
-
 class Columns:
     """Draws the frequencies of a dictionary's kernels for each input, from the input's name.
 
@@ -52,7 +46,7 @@ class Columns:
     bank : kernels
         The last one may have no spectrum: then it is the linear kernel.
     n_frequencies : int or None
-        M; None lets it follow the number of inputs, `n_frequencies_for`.
+        M; None lets it follow the number of inputs, `count`.
     seed : int
     """
 
@@ -68,8 +62,9 @@ class Columns:
         self.seed = checks.whole("seed", seed, 0)
 
     def count(self, names: Sequence[Hashable]) -> int:
-        """M for these inputs."""
-        return self.n_frequencies or n_frequencies_for(names)
+        """M for these inputs; the levels of a category count as one input."""
+        inputs = {name.input if isinstance(name, Level) else name for name in names}
+        return self.n_frequencies or min(max(FEWEST, PER_INPUT * len(inputs)), MOST)
 
     def draw(self, names: Sequence[Hashable], n_frequencies: int) -> Floats:
         """Draw the frequencies (P, M, d) of the inputs with these names.
