@@ -5,6 +5,7 @@ state. One that is not listed in `FAMILIES` has the defaults of `Family`.
 """
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
@@ -95,6 +96,10 @@ class LeastSquares(Family):
     honest_error = 1.1  # in 99 of 100 exchanges at most 1.07, on the paper's seven sets
     algorithm: least_squares.DOMKRLS
 
+    def __init__(self, algorithm: least_squares.DOMKRLS) -> None:
+        super().__init__(algorithm)
+        self._most_counts = algorithm.most_counts
+
     def functions(self, state: object, heard: Mapping[str, Array]) -> Function:
         """Give their θs with our weights, our fits and our last label."""
         assert isinstance(state, least_squares.State)
@@ -129,18 +134,18 @@ class LeastSquares(Family):
         for name in ("counts", "loss", "variance", "rounds"):
             if (least := np.minimum.reduce(message[name], axis=None)) < 0:
                 return f"{name} must not be negative, got {least:.3g}"
-        for n, limit in zip(counts, self.algorithm.most_counts, strict=True):
+        for n, limit in zip(counts.tolist(), self._most_counts, strict=True):
             if n > limit * (1 + SLACK):
                 return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
         regret, variance = message["regret"][0], message["variance"][0]
         beyond = regret**2 > (1 + SLACK) * rounds * variance + TINY
-        if beyond.any():
+        if np.count_nonzero(beyond):
             return f"regret must be at most √(rounds · variance), got {regret[beyond][0]:.3g}"
         residual, clip = message["residual"][0], least_squares.CLIP
         if abs(residual) > clip:
             return f"residual must be at most {clip:g} in size, got {residual:.3g}"
-        n = counts[least_squares.memories(len(regret))]
-        if (np.abs(message["sums"][0]) > MOST * np.maximum(n, 0)[:, None] + TINY).any():
+        most = MOST * counts[_memories(len(regret))] + TINY
+        if np.count_nonzero(np.abs(message["sums"][0]) > most[:, None]):
             return f"sums must be at most {MOST:g} times the counts"
         return None
 
@@ -155,6 +160,8 @@ class LeastSquares(Family):
             "last value": float(last + own[2 * n_fits :].sum()),
         }
 
+
+_memories = cache(least_squares.memories)  # of each fit, by their number
 
 #: by the class of the algorithm's state
 FAMILIES: dict[type, type[Family]] = {

@@ -367,7 +367,7 @@ def _loss_strain(
         ours, others = ours / max(own["rounds"][0], 1), others / max(theirs["rounds"][0], 1)
     else:
         others = others * ((ours.mean() + TINY) / (others.mean() + TINY))
-    least = LEAST_LOSS * float(ours.mean()) + TINY
+    least = LEAST_LOSS * (float(np.add.reduce(ours)) / len(ours)) + TINY
     factors = np.log((others + least) / (ours + least))
     if "rounds" not in own:
         factors = factors - np.median(factors)
