@@ -11,7 +11,6 @@ import os
 import platform
 import resource
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -56,7 +55,7 @@ def examine(folder: Path | None) -> list[Finding]:
         return [*findings, Finding("mesh file", "problem", str(error))]
     findings.append(_mesh_file(folder, config, learners))
     for name, path in learners.items():
-        findings += [_certificate(name, path), *_ports(config.member(name), path.parent)]
+        findings += [_certificate(name, path), _ports(config.member(name), path.parent)]
     return findings
 
 
@@ -70,9 +69,8 @@ def _learners(folder: Path, config: MeshConfig) -> dict[str, Path]:
 
 
 def _versions() -> Iterator[Finding]:
-    is_new = sys.version_info >= (3, 11)
     text = f"domkl {domkl.__version__}, Python {platform.python_version()}, {platform.machine()}"
-    yield Finding("versions", "ok" if is_new else "problem", text)
+    yield Finding("versions", "ok", text)
     found = {name: _version(name) for name in (*NEEDED, *OPTIONAL)}
     missing = [name for name in NEEDED if found[name] is None]
     there = ", ".join(f"{name} {version}" for name, version in found.items() if version)
@@ -168,22 +166,21 @@ def _certificate(name: str, folder: Path) -> Finding:
     return Finding(check, "warning" if ends - now < WARNED else "ok", text)
 
 
-def _ports(member: Member, folder: Path) -> Iterator[Finding]:
+def _ports(member: Member, folder: Path) -> Finding:
     """Whether a node could listen, or its own node does."""
     check = f"ports of {member.name}"
-    problems = [_bind(each.host, each.port) for each in (member.address, member.http)]
-    if errno.EADDRNOTAVAIL in problems:
+    problems = {str(each): _bind(*each) for each in (member.address, member.http)}
+    taken = [where for where, problem in problems.items() if problem]
+    if errno.EADDRNOTAVAIL in problems.values():
         text = f"{member.address} is no address of this machine; it runs elsewhere"
-        yield Finding(check, "ok", text)
-    elif not any(problems):
-        yield Finding(check, "ok", f"{member.address.port} and {member.http.port} are free")
-    elif (state := ask(member, folder)) is not None and state.get("learner") == member.name:
-        yield Finding(check, "ok", f"its node runs, process {state.get('pid')}")
-    else:
-        taken = [str(each) for each, problem in zip((member.address, member.http), problems,
-                                                    strict=True) if problem]  # fmt: skip
-        text = f"{' and '.join(taken)}: {os.strerror(next(filter(None, problems)))}"
-        yield Finding(check, "problem", f"{text}; no node of {member.name} answers there")
+        return Finding(check, "ok", text)
+    if not taken:
+        return Finding(check, "ok", f"{member.address.port} and {member.http.port} are free")
+    state = ask(member, folder)
+    if state is not None and state.get("learner") == member.name:
+        return Finding(check, "ok", f"its node runs, process {state.get('pid')}")
+    text = f"{' and '.join(taken)}: {os.strerror(problems[taken[0]])}"
+    return Finding(check, "problem", f"{text}; no node of {member.name} answers there")
 
 
 def _bind(host: str, port: int) -> int:

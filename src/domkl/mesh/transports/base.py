@@ -158,9 +158,18 @@ class Transport(ABC):
         self._up: set[str] = set()
         self._is_open = False
 
-    @abstractmethod
     async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
         """Listen, and connect to the neighbors; lost connections are made again until `stop`."""
+        self._open(on_frame, on_peer, on_refused)
+        try:
+            await self._begin()
+        except Exception:  # each transport has errors of its own
+            self._close()
+            raise
+
+    @abstractmethod
+    async def _begin(self) -> None:
+        """Listen, and begin to connect; if this raises, the transport is not started."""
 
     @abstractmethod
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:

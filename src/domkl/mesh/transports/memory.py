@@ -5,15 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from domkl.errors import ParameterError
-from domkl.mesh.transports.base import (
-    MAX_FRAME,
-    NOT_A_NEIGHBOR,
-    Address,
-    OnFrame,
-    OnPeer,
-    OnRefused,
-    Transport,
-)
+from domkl.mesh.transports.base import MAX_FRAME, NOT_A_NEIGHBOR, Address, Transport
 
 Edge = tuple[str, str]  # from, to; a link is the edge in sorted order
 
@@ -166,9 +158,7 @@ class MemoryTransport(Transport):
         super().__init__(name, neighbors, max_frame=max_frame)
         self.hub, self.identity = hub, identity or name
 
-    async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
-        """Join the hub."""
-        self._open(on_frame, on_peer, on_refused)
+    async def _begin(self) -> None:
         self.hub.join(self)
 
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:

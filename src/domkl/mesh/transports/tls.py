@@ -36,9 +36,6 @@ from domkl.mesh.transports.base import (
     Allowance,
     Endpoint,
     Joined,
-    OnFrame,
-    OnPeer,
-    OnRefused,
     Transport,
     bind,
     is_full,
@@ -246,16 +243,10 @@ class TlsTransport(Transport):
         contexts[0].num_tickets = 0  # every connection is a full handshake
         self._server_context, self._client_context = contexts
 
-    async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
+    async def _begin(self) -> None:
         """Listen, and dial the neighbors."""
-        self._open(on_frame, on_peer, on_refused)
-        try:
-            if self._listen is not None:
-                self._listener = await bind(self._listen)
-        except OSError:
-            self._close()
-            raise
-        if self._listener is not None:
+        if self._listen is not None:
+            self._listener = await bind(self._listen)
             self._acceptor = asyncio.create_task(self._accept(self._listener))
         self._dial_all()
 

@@ -34,9 +34,6 @@ from domkl.mesh.transports.base import (
     Address,
     Allowance,
     Endpoint,
-    OnFrame,
-    OnPeer,
-    OnRefused,
     Transport,
     is_full,
 )
@@ -173,15 +170,9 @@ class ZenohTransport(Transport):
         super().limit_frames(n_bytes)
         self._limits["max_frame"] = self.max_frame
 
-    async def start(self, on_frame: OnFrame, on_peer: OnPeer, on_refused: OnRefused) -> None:
-        """Open a session."""
-        self._open(on_frame, on_peer, on_refused)
+    async def _begin(self) -> None:
         async with self._changing:
-            try:
-                await self._open_session()
-            except zenoh.ZError:
-                self._close()
-                raise
+            await self._open_session()
 
     async def set_neighbors(self, neighbors: Mapping[str, Address]) -> None:
         """Replace the list of neighbors: the session is opened anew, with other access rules."""
