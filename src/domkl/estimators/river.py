@@ -89,9 +89,6 @@ class _Online(Estimator):
         """Learn a sample with a checked label."""
         names, row = self._row(x, self.learner.names)
         weights = None if w is None else np.array([_number("w", w)])
-        if self._is_known([label]):
-            self.learner.learn_rows(names, row, self._targets([label]), weights)
-            return
         with unchanged_on_error(self, self.learner):
             self._know(label)
             self.learner.learn_rows(names, row, self._targets([label]), weights)
@@ -109,7 +106,7 @@ class _Online(Estimator):
             with _naming_row(i):
                 names, row = self._row(x, known)
                 weight = None if w is None else _number("w", weights[i])
-            if not blocks or names != known or not self._is_known([labels[i]]):
+            if not blocks or names != known or not self._is_known(labels[i]):
                 blocks.append((names, []))
             known = names
             blocks[-1][1].append((row, labels[i], weight))
@@ -122,8 +119,8 @@ class _Online(Estimator):
                 given = None if w is None else np.array(counted)
                 self.learner.learn_rows(names, np.concatenate(rows), self._targets(found), given)
 
-    def _is_known(self, labels: Sequence[Any]) -> bool:
-        """Whether the learner has an output for each of these labels."""
+    def _is_known(self, label: Any) -> bool:
+        """Whether the learner has outputs for a label."""
         return True
 
     def _know(self, label: Any) -> None:
@@ -246,8 +243,8 @@ class OnlineKernelMultiTargetRegressor(_Parameters, base.MultiTargetRegressor):
             raise DataError(f"y must have at least one target, got {y!r}")
         self._learn(x, found, w)
 
-    def _is_known(self, labels: Sequence[Any]) -> bool:
-        return all(name in self.targets for label in labels for name in label)
+    def _is_known(self, label: Any) -> bool:
+        return all(name in self.targets for name in label)
 
     def _know(self, label: Any) -> None:
         new = tuple(name for name in label if name not in self.targets)
@@ -293,8 +290,8 @@ class OnlineKernelClassifier(_Parameters, base.MiniBatchClassifier):
         """Learn a sample; a weight w counts as w equal samples do."""
         self._learn(x, _label(y), w)
 
-    def _is_known(self, labels: Sequence[Any]) -> bool:
-        return all(label in self.classes for label in labels)
+    def _is_known(self, label: Any) -> bool:
+        return label in self.classes
 
     def _know(self, label: Any) -> None:
         """Add a class; the first two share an output, by the sign of its label."""
