@@ -90,6 +90,17 @@ def parse_time(text: str, form: str | None = None) -> int:
     return (when.replace(tzinfo=when.tzinfo or UTC) - _EPOCH) // timedelta(milliseconds=1)
 
 
+def counted(n: int, what: str) -> str:
+    """Give a number of things, in the plural unless there is one.
+
+    Examples
+    --------
+    >>> counted(1, "edge"), counted(0, "edge")
+    ('1 edge', '0 edges')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def text_table(rows: Sequence[Sequence[str]]) -> str:
     """Align rows below the names in the first row: the first column left, the others right.
 

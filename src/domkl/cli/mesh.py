@@ -24,7 +24,7 @@ from domkl.mesh.config.keys import ALGORITHM, ForecastKeys, PlainKeys, keys_of, 
 from domkl.mesh.config.topology import PAGE_PORT, Layout, parse_edges
 from domkl.mesh.operate.parent import require_linux
 from domkl.mesh.transports.registry import missing_extra
-from domkl.text import parse_lags, parse_names, parse_numbers
+from domkl.text import counted, parse_lags, parse_names, parse_numbers
 
 if TYPE_CHECKING:
     from domkl.mesh.config.file import MeshConfig
@@ -65,9 +65,8 @@ def init(args: argparse.Namespace) -> int:
 
     config = config_of(_table(args))
     init_mesh(args.folder, config, days=args.days)
-    n_edges = len(config.edges)
-    edges = "1 edge" if n_edges == 1 else f"{n_edges} edges"
-    print(f"wrote {args.folder}: {len(config.members)} learners, {edges}, and their keys")
+    learners, edges = counted(len(config.members), "learner"), counted(len(config.edges), "edge")
+    print(f"wrote {args.folder}: {learners}, {edges}, and their keys")
     print(f"next: look at {args.folder / MESH}, then  domkl mesh up {args.folder}")
     return 0
 

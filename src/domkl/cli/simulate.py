@@ -20,6 +20,7 @@ from domkl.cli.output import Bar, add_out_argument, out_folder, outbox, tell
 from domkl.errors import ParameterError
 from domkl.experiments.options import DataOptions, Setting
 from domkl.graphs.kinds import KINDS
+from domkl.text import counted
 
 if TYPE_CHECKING:
     from domkl.algorithms.base import Algorithm
@@ -221,7 +222,7 @@ def _title(data: "Prepared", setting: Setting) -> str:
     kind = f"AR({n_inputs})" if data.is_series else f"{n_inputs} inputs"
     n_rounds = len(data.y) // (1 if data.stations else setting.n_learners)
     counts = {"learner": setting.n_learners, "round": n_rounds, "trial": setting.n_trials}
-    sizes = ", ".join(f"{n} {what}{'s' if n != 1 else ''}" for what, n in counts.items())
+    sizes = ", ".join(counted(n, what) for what, n in counts.items())
     return f"{data.name}: {kind}, {sizes}"
 
 

@@ -18,6 +18,7 @@ from domkl.data.rows import RowMaker, RowPlan, default_hold
 from domkl.data.streams import check_known, labels, ranges_of, scaled
 from domkl.data.types import Bounds, Station
 from domkl.errors import DataError, ParameterError
+from domkl.text import counted
 from domkl.typing import Floats
 
 _KM_PER_DEGREE = 111.195  # of a great circle of the mean Earth
@@ -90,8 +91,8 @@ def rounds_of(values: Floats, plan: RowPlan) -> dict[int, Rounds]:
         some = ", ".join(plan.names[:5]) + (", …" if len(plan.names) > 5 else "")
         raise DataError(
             f"some node must have all inputs ({some}) at one time and a label"
-            f" {longest} tick{'s' * (longest != 1)} later, got none in {n_ticks} ticks; lags may be"
-            " too long, or an input may be missing throughout"
+            f" {counted(longest, 'tick')} later, got none in {n_ticks} ticks; lags may be too long,"
+            " or an input may be missing throughout"
         )
     first = int(known[0])
     made = {}
@@ -216,7 +217,7 @@ def hold_words(plan: RowPlan) -> str:
 
 
 def _note(plan: RowPlan, scale: str, facts: Mapping[str, Any]) -> str:
-    ahead = facts["horizon_time"] or f"{facts['horizon']} row{'s' * (facts['horizon'] != 1)}"
+    ahead = facts["horizon_time"] or counted(facts["horizon"], "row")
     others = ", ".join(facts["inputs"]) or "none"
     parts = [
         f"predicts {plan.target} {ahead} ahead" if facts["horizon"] else f"predicts {plan.target}",

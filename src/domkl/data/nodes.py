@@ -31,6 +31,7 @@ from domkl.data.clock import NO_TIME, Clock, clock_of, times_of
 from domkl.data.types import Station
 from domkl.errors import DataError, ParameterError
 from domkl.options import LEVELS, NODE
+from domkl.text import counted
 from domkl.typing import Floats, Ints
 
 #: a column is no input when more than this share of its cells is missing
@@ -494,7 +495,7 @@ def _span_facts(clock: Clock, n_ticks: int) -> dict[str, Any]:
 def _note(table: NodeTable) -> str:
     facts, clock = table.facts, table.clock
     n_files, n_nodes = facts["files"], len(table.nodes)
-    parts = [f"{facts['rows_in_file']} rows of {n_nodes} node{'s' * (n_nodes > 1)}"]
+    parts = [f"{counted(facts['rows_in_file'], 'row')} of {counted(n_nodes, 'node')}"]
     if n_files > 1:
         parts[0] += f" in {n_files} files"
     if clock.is_dated:
