@@ -113,8 +113,8 @@ class VirtualNetwork:
         protocol: type[Protocol] = Protocol,
         is_guarded: bool = False,
     ) -> None:
-        self.model, self.x, self.y = model, x, y
-        self._room = x, y  # `x` and `y` begin here; they may grow into the rest
+        self.model, self.x, self.y = model, list(x), list(y)  # by round
+        self._n_columns = y.shape[1]
         self.conditions, self.period = conditions, period
         self._make_protocol = partial(
             protocol,
@@ -144,15 +144,8 @@ class VirtualNetwork:
 
     def add_round(self, x: Floats, y: Floats) -> None:
         """Give every learner one more sample now: x (K, d) and y (K,)."""
-        n = len(self.y)
-        if n == len(self._room[1]):
-            more = max(n, 64)
-            self._room = (
-                np.concatenate([self.x, np.empty((more, *self.x.shape[1:]))]),
-                np.concatenate([self.y, np.empty((more, *self.y.shape[1:]))]),
-            )
-        self._room[0][n], self._room[1][n] = x, y
-        self.x, self.y = (each[: n + 1] for each in self._room)
+        self.x.append(np.array(x, np.float64))
+        self.y.append(np.array(y, np.float64))
         for name in self.machines:
             self._sense(name)
 
@@ -255,7 +248,7 @@ class VirtualNetwork:
 
     def predictions(self) -> Floats:
         """Return the last prediction made for each sample before it was learned, (T, K)."""
-        out = np.full(self.y.shape, np.nan)
+        out = np.full((len(self.y), self._n_columns), np.nan)
         for name, machine in self.machines.items():
             for number, y_hat in machine.predictions.items():
                 out[number - 1, self._column[name]] = y_hat
@@ -303,7 +296,7 @@ class VirtualNetwork:
             number = machine.protocol.learned + machine.protocol.n_queued + 1
             if number > machine.n_arrived:
                 return
-            x, y = self.x[number - 1, k], self.y[number - 1, k]
+            x, y = self.x[number - 1][k], self.y[number - 1][k]
             self._tell(name, events.Sample(number, x, float(y)))
 
     def _tell(self, name: str, event: events.Event) -> None:
