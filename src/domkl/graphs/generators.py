@@ -62,11 +62,7 @@ def regular_edges(n_learners: int, degree: int, seed: Seed) -> Iterator[Ints]:
 def _without_clashes(ends: Ints, n_learners: int, rng: np.random.Generator) -> Ints | None:
     """Swap ends of loops and double edges with random edges; None after a thousand attempts."""
     for _ in range(1000):
-        low, high = ends.min(axis=1), ends.max(axis=1)
-        _, first = np.unique(low * n_learners + high, return_index=True)
-        is_clash = np.ones(len(ends), dtype=bool)
-        is_clash[first] = False
-        clashes = np.flatnonzero(is_clash | (low == high))
+        clashes = np.flatnonzero(_clashes(ends, n_learners, np.ones(len(ends), dtype=bool)))
         if not len(clashes):
             return ends
         for bad in clashes:
@@ -76,7 +72,7 @@ def _without_clashes(ends: Ints, n_learners: int, rng: np.random.Generator) -> I
 
 
 def _complement(edges: Ints, n_learners: int) -> Ints:
-    every = complete_edges(n_learners)
+    every = np.column_stack(np.triu_indices(n_learners, k=1))
     joined = edges.min(axis=1) * n_learners + edges.max(axis=1)
     return every[~np.isin(every[:, 0] * n_learners + every[:, 1], joined)]
 
@@ -211,47 +207,6 @@ def _repeated(rows: Ints) -> Bools:
     again = np.zeros(rows.shape, dtype=bool)
     np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
     return again
-
-
-def ring_edges(n_learners: int) -> Ints:
-    """A cycle; two learners have one edge, one has none."""
-    path = path_edges(n_learners)
-    return path if n_learners < 3 else np.vstack([path, [[0, n_learners - 1]]])
-
-
-def path_edges(n_learners: int) -> Ints:
-    """A line."""
-    k = np.arange(checks.whole("n_learners", n_learners, 1) - 1)
-    return np.column_stack([k, k + 1])
-
-
-def star_edges(n_learners: int) -> Ints:
-    """Node 0 joined to all others."""
-    k = np.arange(1, checks.whole("n_learners", n_learners, 1))
-    return np.column_stack([np.zeros_like(k), k])
-
-
-def grid_edges(n_rows: int, n_columns: int) -> Ints:
-    """A rectangle, row after row."""
-    checks.whole("n_rows", n_rows, 1)
-    checks.whole("n_columns", n_columns, 1)
-    k = np.arange(n_rows * n_columns).reshape(n_rows, n_columns)
-    along = np.column_stack([k[:, :-1].ravel(), k[:, 1:].ravel()])
-    down = np.column_stack([k[:-1].ravel(), k[1:].ravel()])
-    return np.vstack([along, down])
-
-
-def tree_edges(n_learners: int, branching: int, seed: Seed | None) -> Ints:
-    """A full tree rooted at 0; with a seed, every node is attached to a random earlier one."""
-    k = np.arange(1, checks.whole("n_learners", n_learners, 1))
-    if seed is None:
-        return np.column_stack([(k - 1) // checks.whole("branching", branching, 1), k])
-    return np.column_stack([generator(seed, "graph").integers(0, k), k])
-
-
-def complete_edges(n_learners: int) -> Ints:
-    """Every pair."""
-    return np.column_stack(np.triu_indices(checks.whole("n_learners", n_learners, 1), k=1))
 
 
 def read_edges(path: Path) -> list[tuple[int, int]]:

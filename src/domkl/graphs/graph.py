@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from domkl import checks
+from domkl import checks, rng
 from domkl.errors import GraphError
 from domkl.graphs import generators
 from domkl.typing import Floats, Ints, Seed
@@ -164,30 +164,37 @@ class Graph:
 
     @classmethod
     def ring(cls, n_learners: int) -> Self:
-        """A cycle."""
-        return cls.from_edges(n_learners, generators.ring_edges(n_learners))
+        """A cycle; two learners have one edge, one has none."""
+        n_learners = checks.whole("n_learners", n_learners, 1)
+        k = np.arange(n_learners if n_learners > 1 else 0)
+        return cls.from_edges(n_learners, np.column_stack([k, (k + 1) % n_learners]))
 
     @classmethod
     def ring_with_chords(cls, n_learners: int) -> Self:
         """A cycle whose opposite learners are joined, too: if two fail, the rest is connected."""
-        half = n_learners // 2
-        chords = [(k, k + half) for k in range(half)]
-        return cls.from_edges(n_learners, [*generators.ring_edges(n_learners).tolist(), *chords])
+        ring, k = cls.ring(n_learners).edges, np.arange(n_learners // 2)
+        return cls.from_edges(n_learners, np.vstack([ring, np.column_stack([k, k + len(k)])]))
 
     @classmethod
     def path(cls, n_learners: int) -> Self:
         """A line."""
-        return cls.from_edges(n_learners, generators.path_edges(n_learners))
+        k = np.arange(checks.whole("n_learners", n_learners, 1) - 1)
+        return cls.from_edges(n_learners, np.column_stack([k, k + 1]))
 
     @classmethod
     def star(cls, n_learners: int) -> Self:
         """Learner 0 joined to all others."""
-        return cls.from_edges(n_learners, generators.star_edges(n_learners))
+        k = np.arange(1, checks.whole("n_learners", n_learners, 1))
+        return cls.from_edges(n_learners, np.column_stack([np.zeros_like(k), k]))
 
     @classmethod
     def grid(cls, n_rows: int, n_columns: int) -> Self:
         """A rectangle of learners, row after row."""
-        return cls.from_edges(n_rows * n_columns, generators.grid_edges(n_rows, n_columns))
+        size = checks.whole("n_rows", n_rows, 1), checks.whole("n_columns", n_columns, 1)
+        k = np.arange(n_rows * n_columns).reshape(size)
+        along = np.column_stack([k[:, :-1].ravel(), k[:, 1:].ravel()])
+        down = np.column_stack([k[:-1].ravel(), k[1:].ravel()])
+        return cls.from_edges(k.size, np.vstack([along, down]))
 
     @classmethod
     def rectangle(cls, n_learners: int) -> Self:
@@ -198,12 +205,17 @@ class Graph:
     @classmethod
     def tree(cls, n_learners: int, *, branching: int = 2, seed: Seed | None = None) -> Self:
         """A full tree with this branching, rooted at 0; with a seed, one at random."""
-        return cls.from_edges(n_learners, generators.tree_edges(n_learners, branching, seed))
+        k = np.arange(1, checks.whole("n_learners", n_learners, 1))
+        parents = (k - 1) // checks.whole("branching", branching, 1)
+        if seed is not None:  # every learner is attached to a random earlier one
+            parents = rng.generator(seed, "graph").integers(0, k)
+        return cls.from_edges(n_learners, np.column_stack([parents, k]))
 
     @classmethod
     def complete(cls, n_learners: int) -> Self:
         """Every pair joined."""
-        return cls.from_edges(n_learners, generators.complete_edges(n_learners))
+        n_learners = checks.whole("n_learners", n_learners, 1)
+        return cls.from_edges(n_learners, np.column_stack(np.triu_indices(n_learners, k=1)))
 
     @classmethod
     def empty(cls, n_learners: int) -> Self:
