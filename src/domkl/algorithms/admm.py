@@ -25,19 +25,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import (
-    CompiledAlgorithm,
-    Inputs,
-    Net,
-    Prediction,
-    Sizes,
-    uniform,
-)
+from domkl.algorithms.base import Inputs, KernelAlgorithm, Net, Prediction
 from domkl.algorithms.law import Law
 from domkl.core.hedge import combined_predictions, hedge_weights, pass_messages, single_predictions
 from domkl.core.jit import row, sweep
 from domkl.core.lanes import dot, fused
-from domkl.core.losses import Loss, Squared, add_losses, check_loss, pull
+from domkl.core.losses import Loss, Squared, add_losses, pull
 from domkl.core.vectors import copied, lines, shifted
 from domkl.typing import Array, Floats, Number
 
@@ -67,15 +60,8 @@ class State(NamedTuple):
     inbox: Floats  # (0, P)     of message passing; empty, and there for files of version 0.1
 
 
-class MessagePassingState(NamedTuple):
-    """What a DOMKL learner keeps that weighs kernels by message passing."""
-
-    theta: Array  # (K, P, D)
-    dual: Array  # (K, P, D)
-    center: Array  # (K, P, D)
-    loss: Floats  # (K, P)
-    weights: Floats  # (K, P)
-    inbox: Floats  # (E, P)     what each neighbor said last
+class MessagePassingState(State):
+    """The same of one that weighs kernels by message passing: inbox (E, P) has each neighbor's."""
 
 
 class Message(NamedTuple):
@@ -85,11 +71,8 @@ class Message(NamedTuple):
     loss: Floats  # (K, P)
 
 
-class PassedMessage(NamedTuple):
-    """What a DOMKL learner says that weighs kernels by message passing."""
-
-    theta: Array  # (K, P, D)
-    loss: Floats  # (E, P)  one row per neighbor
+class PassedMessage(Message):
+    """The same of one that weighs kernels by message passing: loss (E, P), a row per neighbor."""
 
 
 @sweep
@@ -137,13 +120,7 @@ def primal_step(
 
 @sweep
 def dual_step(
-    dual: Array,
-    center: Array,
-    theta: Array,
-    gap: Array,
-    degree: Floats,
-    eta_l: float,
-    rho: float,
+    dual: Array, center: Array, theta: Array, gap: Array, degree: Floats, eta_l: float, rho: float
 ) -> None:
     """Ascend the duals, eq. (12), and leave the center of the next primal step.
 
@@ -163,28 +140,18 @@ def dual_step(
 
 
 @sweep
-def said_dual_step(
-    dual: Array,
-    center: Array,
-    theta: Array,
-    said: Array,
-    gap: Array,
-    degree: Floats,
-    eta_l: float,
-    rho: float,
+def recenter(
+    center: Array, theta: Array, said: Array, degree: Floats, eta_l: float, rho: float
 ) -> None:
-    """Do the same with messages that are not exact: ``said`` is θ̂, as the neighbors decode it.
+    """Complete `dual_step` where messages are not exact: ``said`` is θ̂, as neighbors decode it.
 
     λ⁺ = λ + ρ/2 Σ (θ̂ − θ̂_ℓ),   center = θ − ρ|N_k|/c (θ − θ̂) + (ρ/2 Σ (θ̂_ℓ − θ̂) − λ⁺)/c
 
-    ``gap`` is Σ (θ̂_ℓ − θ̂). With θ in place of θ̂ in the center, ADMM diverges at few bits.
+    The gap was Σ (θ̂_ℓ − θ̂). With θ in place of θ̂ in the center, ADMM diverges at few bits.
     """
-    dual, center, theta = lines(dual), lines(center), lines(theta)
-    said, gap, real = lines(said), lines(gap), theta.dtype.type
+    center, theta, said = lines(center), lines(theta), lines(said)
     for k in range(len(theta)):
-        stiffness = eta_l + rho * degree[k]
-        compliance, share = real(1 / stiffness), real(rho * degree[k] / stiffness)
-        _ascend(dual[k], center[k], theta[k], gap[k], real(rho / 2), compliance)
+        share = theta.dtype.type(rho * degree[k] / (eta_l + rho * degree[k]))
         for i in range(center.shape[1]):
             center[k, i] -= share * (theta[k, i] - said[k, i])
 
@@ -224,14 +191,14 @@ def single_predict(state: SingleState, rates: Any, inputs: Inputs, prediction: P
 
 
 @sweep
-def single_local_step(
-    state: SingleState,
+def solve(
+    state: Any,
     rates: Any,
     inputs: Inputs,
     y: Floats,
     prediction: Prediction,
     net: Net,
-    message: SingleMessage,
+    message: Any,
 ) -> None:
     """Solve (11)."""
     z, energy, eta_l, rho = inputs.z, inputs.energy, rates.eta_l, rates.rho
@@ -241,13 +208,10 @@ def single_local_step(
 @sweep
 def ascend(state: Any, rates: Any, heard: Any, net: Net, said: Any) -> None:
     """Ascend by (12)."""
-    eta_l, rho = rates.eta_l, rates.rho
-    if said is None:
-        dual_step(state.dual, state.center, state.theta, heard.theta, net.degree, eta_l, rho)
-    else:
-        words, gap = said.theta, heard.theta
-        dual, center = state.dual, state.center
-        said_dual_step(dual, center, state.theta, words, gap, net.degree, eta_l, rho)
+    center, theta, eta_l, rho = state.center, state.theta, rates.eta_l, rates.rho
+    dual_step(state.dual, center, theta, heard.theta, net.degree, eta_l, rho)
+    if said is not None:
+        recenter(center, theta, said.theta, net.degree, eta_l, rho)
 
 
 @sweep
@@ -274,9 +238,8 @@ def local_step(
     message: Message,
 ) -> None:
     """Add each kernel's loss to its account (15), and solve (11)."""
-    z, energy, eta_l, rho = inputs.z, inputs.energy, rates.eta_l, rates.rho
     add_losses(message.loss, state.loss, prediction.by_kernel, y, rates.loss)
-    primal_step(message.theta, state.center, z, energy, y, net.degree, eta_l, rho, rates.loss)
+    solve(state, rates, inputs, y, prediction, net, message)
 
 
 @sweep
@@ -297,9 +260,8 @@ def passing_local_step(
     message: PassedMessage,
 ) -> None:
     """Add each kernel's loss to its account (15), solve (11), and pass messages on."""
-    z, energy, eta_l, rho = inputs.z, inputs.energy, rates.eta_l, rates.rho
     add_losses(state.loss, state.loss, prediction.by_kernel, y, rates.loss)
-    primal_step(message.theta, state.center, z, energy, y, net.degree, eta_l, rho, rates.loss)
+    solve(state, rates, inputs, y, prediction, net, message)
     pass_on(state, rates.eta_g, net, message)
 
 
@@ -356,7 +318,7 @@ MESSAGE_PASSING = Law(
 
 
 @dataclass(frozen=True)
-class DOKL(CompiledAlgorithm):
+class DOKL(KernelAlgorithm):
     """Learn with one kernel: each learner solves (11), hears its neighbors, ascends by (12).
 
     Parameters
@@ -378,13 +340,12 @@ class DOKL(CompiledAlgorithm):
     eta_l: float = 0.2
     loss: Loss = Squared()
 
-    takes_missing = True
     single_kernel = True
     law = Law(
         SingleState,
         SingleMessage,
         single_predict,
-        single_local_step,
+        solve,
         ascend,
         single_function,
         exchange={"theta": "gap"},
@@ -393,33 +354,24 @@ class DOKL(CompiledAlgorithm):
         is_separable=True,
     )
 
-    def __post_init__(self) -> None:
-        checks.positive("rho", self.rho)
-        checks.positive("eta_l", self.eta_l)
-        check_loss(self.loss)
-
-    def init(self, sizes: Sizes) -> SingleState:
-        """All zero."""
-        return SingleState(*(np.zeros(sizes.theta, sizes.dtype) for _ in SingleState._fields))
-
-    def idle_step(self, state: SingleState, net: Net) -> tuple[SingleState, SingleMessage]:
+    def idle_step(self, state: Any, net: Net) -> tuple[Any, Any]:
         """Solve (11) without its loss: step to the center."""
         np.copyto(state.theta, state.center)
-        return state, SingleMessage(state.theta)
+        return state, self.message(state)
 
-    def amend(self, state: SingleState, gaps: Mapping[str, Array], net: Net) -> SingleState:
+    def amend(self, state: Any, gaps: Mapping[str, Array], net: Net) -> Any:
         """Change λ as if these gaps had been heard, too."""
         rates = float(self.eta_l), float(self.rho)
         dual_amendment(state.dual, state.center, gaps["theta"], net.degree, *rates)
         return state
 
-    def leave(self, state: SingleState) -> SingleState:
+    def leave(self, state: Any) -> Any:
         """Reset the dual, which would go on pushing θ, and recentre on θ."""
         return state._replace(dual=np.zeros_like(state.dual), center=state.theta.copy())
 
 
 @dataclass(frozen=True)
-class DOMKL(CompiledAlgorithm):
+class DOMKL(KernelAlgorithm):
     """Learn with many kernels: each by (11) and (12), combined by the weights (16).
 
     Parameters
@@ -443,14 +395,9 @@ class DOMKL(CompiledAlgorithm):
     loss: Loss = Squared()
     weights: Literal["neighbors", "message-passing"] = "neighbors"
 
-    takes_missing = True
-
     def __post_init__(self) -> None:
-        checks.positive("rho", self.rho)
-        checks.positive("eta_l", self.eta_l)
-        checks.positive("eta_g", self.eta_g)
+        super().__post_init__()
         checks.choice("weights", self.weights, ("neighbors", "message-passing"))
-        check_loss(self.loss)
 
     @property
     def law(self) -> Law:  # type: ignore[override]
@@ -461,13 +408,6 @@ class DOMKL(CompiledAlgorithm):
     def needs_acyclic(self) -> bool:  # type: ignore[override]
         """Message passing counts a loss twice on a cycle."""
         return self.weights == "message-passing"
-
-    def init(self, sizes: Sizes) -> Any:
-        """All zero, and equal weights."""
-        theta, dual, center = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(3))
-        inbox = np.zeros((sizes.n_edges if self.needs_acyclic else 0, sizes.n_kernels))
-        state: Any = self.law.state
-        return state(theta, dual, center, np.zeros(sizes.weights), uniform(sizes), inbox)
 
     def idle_step(self, state: Any, net: Net) -> tuple[Any, Any]:
         """Solve (11) without its loss, for every kernel."""

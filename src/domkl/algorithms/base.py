@@ -32,11 +32,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
+from domkl import checks
 from domkl.algorithms.law import Law
 from domkl.core.exchange import DELIVERIES, Delivery
 from domkl.core.jit import IS_COMPILING, Parameters
 from domkl.core.kernels import Dictionary, gaussian_bank
-from domkl.core.losses import Loss
+from domkl.core.losses import Loss, check_loss
 from domkl.core.numba_internals import NumbaError, is_at_hand, is_stored, machine_code, types_of
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
@@ -302,6 +303,36 @@ class CompiledAlgorithm(Algorithm):
         return out
 
 
+class KernelAlgorithm(CompiledAlgorithm):
+    """Base of the paper's algorithms: their rates are positive, and any convex loss will do.
+
+    A learner without a label steps as if its loss were 0. Fields of the state are 0 at first, of
+    the shape of θ unless they have one of the names below; weights are equal.
+    """
+
+    takes_missing = True
+
+    def __post_init__(self) -> None:
+        for name in ("rho", "eta_l", "eta_g", "step"):
+            if hasattr(self, name):
+                checks.positive(name, getattr(self, name))
+        check_loss(self.loss)
+
+    def init(self, sizes: Sizes) -> Any:
+        """All zero, and equal weights."""
+        n_edges = sizes.n_edges if "inbox" in self.by_edge else 0
+        given: dict[str, Any] = {
+            "loss": np.zeros(sizes.weights),
+            "weights": np.full(sizes.weights, 1 / sizes.n_kernels),
+            "inbox": np.zeros((n_edges, sizes.n_kernels)),
+        }
+        state: Any = self.law.state
+        for name in state._fields:
+            if name not in given:
+                given[name] = np.zeros(sizes.theta, sizes.dtype)
+        return state(*(given[name] for name in state._fields))
+
+
 @cache
 def _takes_said(kind: type[Algorithm]) -> bool:
     return "said" in inspect.signature(kind.merge).parameters
@@ -334,8 +365,3 @@ def is_worth_compiling(dispatcher: Any, arguments: tuple[Any, ...], seconds: flo
     is_new = key not in _lost
     _lost[key] = _lost.get(key, 0.0) + seconds
     return (is_new and is_stored(dispatcher, arguments)) or _lost[key] >= PATIENCE
-
-
-def uniform(sizes: Sizes) -> Floats:
-    """Weights before any loss is known."""
-    return np.full(sizes.weights, 1 / sizes.n_kernels)

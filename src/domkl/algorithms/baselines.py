@@ -16,14 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import (
-    Algorithm,
-    CompiledAlgorithm,
-    Inputs,
-    Net,
-    Prediction,
-    Sizes,
-)
+from domkl.algorithms.base import Algorithm, CompiledAlgorithm, Inputs, Net, Prediction, Sizes
 from domkl.algorithms.law import Law
 from domkl.core.jit import sweep
 from domkl.core.kernels import Dictionary, gaussian_bank
@@ -313,9 +306,9 @@ class LinearRLS(Baseline):
 
     def __post_init__(self) -> None:
         checks.positive("ridge", self.ridge)
-        _check_forget(self.forget)
+        checks.fraction("forget", self.forget)
 
-    def init(self, sizes: Sizes) -> LinearState:
+    def init(self, sizes: Sizes) -> Any:
         """θ = 0, C = I/ridge."""
         n = sizes.n_inputs + 1
         factors = first_factors((n,) * sizes.n_learners, n, self.ridge)
@@ -390,7 +383,7 @@ def _solve(theta: Floats, gram: Floats, moment: Floats, root: Floats, ridge: flo
 
 
 @dataclass(frozen=True)
-class PooledLinearRLS(Baseline):
+class PooledLinearRLS(LinearRLS):
     """Fit one linear function to all learners' samples at a server, round by round.
 
     Every learner predicts by the ridge fit of all samples of all learners whose labels came in
@@ -405,9 +398,6 @@ class PooledLinearRLS(Baseline):
         Below 1, older rounds count less; the ridge does not fade.
     """
 
-    ridge: float = 1e-3
-    forget: float = 1.0
-
     law = Law(
         PooledState,
         PooledMessage,
@@ -417,16 +407,7 @@ class PooledLinearRLS(Baseline):
         exchange={"gram": "total"},
     )
 
-    def __post_init__(self) -> None:
-        checks.positive("ridge", self.ridge)
-        _check_forget(self.forget)
-
-    def init(self, sizes: Sizes) -> PooledState:
+    def init(self, sizes: Sizes) -> Any:
         """θ = 0, no samples."""
         k, n = sizes.n_learners, sizes.n_inputs + 1
         return PooledState(np.zeros((k, n)), np.zeros((k, (n + 1) * (n + 2) // 2)))
-
-
-def _check_forget(value: float) -> None:
-    if not (isinstance(value, (int, float)) and 0 < value <= 1):
-        raise ParameterError(f"forget must be in (0, 1], got {value!r}")

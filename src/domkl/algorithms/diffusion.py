@@ -13,19 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl import checks
-from domkl.algorithms.base import (
-    CompiledAlgorithm,
-    Inputs,
-    Net,
-    Prediction,
-    Sizes,
-    uniform,
-)
+from domkl.algorithms.base import Inputs, KernelAlgorithm, Net, Prediction
 from domkl.algorithms.law import Law
 from domkl.core.hedge import combined_predictions, hedge_weights, single_predictions
 from domkl.core.jit import sweep
-from domkl.core.losses import Loss, Squared, add_losses, check_loss, loss_derivative
+from domkl.core.losses import Loss, Squared, add_losses, loss_derivative
 from domkl.core.vectors import copied, lines, shifted
 from domkl.typing import Array, Floats
 
@@ -76,14 +68,6 @@ def gradient_step(
 
 
 @sweep
-def keep(combined: Array, heard: Array) -> None:
-    """Keep the mean that was heard as ψ: (K, P, D)."""
-    combined, heard = lines(combined), lines(heard)
-    for k in range(len(heard)):
-        copied(combined[k], heard[k])
-
-
-@sweep
 def single_predict(state: SingleState, rates: Any, inputs: Inputs, prediction: Prediction) -> None:
     """ψᵀz."""
     single_predictions(prediction.y_hat, prediction.by_kernel, state.combined, inputs.z)
@@ -91,13 +75,13 @@ def single_predict(state: SingleState, rates: Any, inputs: Inputs, prediction: P
 
 @sweep
 def single_local_step(
-    state: SingleState,
+    state: Any,
     rates: Any,
     inputs: Inputs,
     y: Floats,
     prediction: Prediction,
     net: Net,
-    message: SingleMessage,
+    message: Any,
 ) -> None:
     """Adapt: step from ψ along the gradient."""
     z, f = inputs.z, prediction.by_kernel
@@ -105,9 +89,11 @@ def single_local_step(
 
 
 @sweep
-def single_merge(state: SingleState, rates: Any, heard: SingleMessage, net: Net) -> None:
-    """Combine."""
-    keep(state.combined, heard.theta)
+def single_merge(state: Any, rates: Any, heard: Any, net: Net) -> None:
+    """Combine: keep the mean that was heard as ψ."""
+    combined, mean = lines(state.combined), lines(heard.theta)
+    for k in range(len(mean)):
+        copied(combined[k], mean[k])
 
 
 @sweep
@@ -134,15 +120,14 @@ def local_step(
     message: Message,
 ) -> None:
     """Add each kernel's loss to its account (15), and step from ψ along the gradient."""
-    z, f = inputs.z, prediction.by_kernel
-    add_losses(message.loss, state.loss, f, y, rates.loss)
-    gradient_step(message.theta, state.combined, z, f, y, rates.step, rates.loss)
+    add_losses(message.loss, state.loss, prediction.by_kernel, y, rates.loss)
+    single_local_step(state, rates, inputs, y, prediction, net, message)
 
 
 @sweep
 def merge(state: State, rates: Any, heard: Message, net: Net) -> None:
     """Combine, and weigh by (16)."""
-    keep(state.combined, heard.theta)
+    single_merge(state, rates, heard, net)
     hedge_weights(state.weights, state.loss, heard.loss, rates.eta_g)
 
 
@@ -153,7 +138,7 @@ def function(state: State) -> tuple[Array, Floats]:
 
 
 @dataclass(frozen=True)
-class RFFDOKL(CompiledAlgorithm):
+class RFFDOKL(KernelAlgorithm):
     """Learn with one kernel by diffusion: combine, then adapt.
 
     Parameters
@@ -166,7 +151,6 @@ class RFFDOKL(CompiledAlgorithm):
     step: float = 0.5
     loss: Loss = Squared()
 
-    takes_missing = True
     single_kernel = True
     law = Law(
         SingleState,
@@ -181,14 +165,6 @@ class RFFDOKL(CompiledAlgorithm):
         is_separable=True,
     )
 
-    def __post_init__(self) -> None:
-        checks.positive("step", self.step)
-        check_loss(self.loss)
-
-    def init(self, sizes: Sizes) -> SingleState:
-        """All zero."""
-        return SingleState(*(np.zeros(sizes.theta, sizes.dtype) for _ in SingleState._fields))
-
     def idle_step(self, state: Any, net: Net) -> tuple[Any, Any]:
         """θ = ψ."""
         np.copyto(state.theta, state.combined)
@@ -196,7 +172,7 @@ class RFFDOKL(CompiledAlgorithm):
 
 
 @dataclass(frozen=True)
-class RFFDOMKL(CompiledAlgorithm):
+class RFFDOMKL(KernelAlgorithm):
     """Learn with many kernels: each by diffusion, combined by the weights (16).
 
     Parameters
@@ -211,7 +187,6 @@ class RFFDOMKL(CompiledAlgorithm):
     eta_g: float = 10.0
     loss: Loss = Squared()
 
-    takes_missing = True
     law = Law(
         State,
         Message,
@@ -224,15 +199,5 @@ class RFFDOMKL(CompiledAlgorithm):
         scratch=("combined",),
         is_separable=True,
     )
-
-    def __post_init__(self) -> None:
-        checks.positive("step", self.step)
-        checks.positive("eta_g", self.eta_g)
-        check_loss(self.loss)
-
-    def init(self, sizes: Sizes) -> State:
-        """All zero, and equal weights."""
-        theta, combined = (np.zeros(sizes.theta, dtype=sizes.dtype) for _ in range(2))
-        return State(theta, combined, np.zeros(sizes.weights), uniform(sizes))
 
     idle_step = RFFDOKL.idle_step

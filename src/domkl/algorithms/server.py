@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl import checks
 from domkl.algorithms.admm import function, predict
-from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, uniform
+from domkl.algorithms.base import Inputs, KernelAlgorithm, Net, Prediction
 from domkl.algorithms.law import Law
 from domkl.core.hedge import hedge_weights
 from domkl.core.jit import sweep
-from domkl.core.losses import Loss, Squared, check_loss, loss_derivative, loss_value
+from domkl.core.losses import Loss, Squared, loss_derivative, loss_value
 from domkl.core.vectors import added, lines, scaled, shifted
 from domkl.typing import Array, Floats
 
@@ -77,7 +76,7 @@ def mean_step(theta: Array, total: Array, size: Floats, step: float) -> None:
 
 
 @dataclass(frozen=True)
-class COMKL(CompiledAlgorithm):
+class COMKL(KernelAlgorithm):
     """Learn at a server: the mean of the learners' gradients, and a Hedge over all their losses.
 
     θ⁺ = θ − step/K Σ_k ∇ℓ(θᵀz_k, y_k), eq. (41)
@@ -99,7 +98,6 @@ class COMKL(CompiledAlgorithm):
     eta_g: float = 10.0
     loss: Loss = Squared()
 
-    takes_missing = True
     law = Law(
         State,
         Message,
@@ -111,13 +109,3 @@ class COMKL(CompiledAlgorithm):
         room={"gradient": "theta"},
         is_separable=True,
     )
-
-    def __post_init__(self) -> None:
-        checks.positive("step", self.step)
-        checks.positive("eta_g", self.eta_g)
-        check_loss(self.loss)
-
-    def init(self, sizes: Sizes) -> State:
-        """All zero, and equal weights."""
-        theta = np.zeros(sizes.theta, dtype=sizes.dtype)
-        return State(theta, np.zeros(sizes.weights), uniform(sizes))

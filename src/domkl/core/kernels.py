@@ -47,6 +47,9 @@ class Bandwidth:
         """The length σ."""
         return float(np.sqrt(self.bandwidth))
 
+    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
+        return np.full((n, 1), 1 / self.scale)
+
 
 def difference(x: ArrayLike, other: ArrayLike) -> Floats:
     """x − x′ in double precision."""
@@ -76,9 +79,6 @@ class Gaussian(Isotropic, Bandwidth):
         square = np.sum(difference(x, other) ** 2, axis=-1)
         return np.asarray(np.exp(-square / (2 * self.bandwidth)))
 
-    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
-        return np.full((n, 1), 1 / self.scale)
-
 
 @dataclass(frozen=True)
 class Laplacian(Bandwidth):
@@ -99,9 +99,6 @@ class Laplacian(Bandwidth):
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return rng.standard_cauchy((n, d))
 
-    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
-        return np.full((n, 1), 1 / self.scale)
-
 
 @dataclass(frozen=True)
 class Cauchy(Bandwidth):
@@ -121,9 +118,6 @@ class Cauchy(Bandwidth):
 
     def base(self, rng: np.random.Generator, n: int, d: int) -> Floats:
         return rng.laplace(size=(n, d))
-
-    def stretch(self, rng: np.random.Generator, n: int) -> Floats:
-        return np.full((n, 1), 1 / self.scale)
 
 
 def gaussian_bank(bandwidths: Iterable[float] | None = None) -> tuple[Gaussian, ...]:
