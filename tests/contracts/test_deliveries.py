@@ -75,8 +75,8 @@ def test_each_row_has_a_code_of_its_own_and_a_name_that_types_know():
 def test_what_is_symmetric_conserves_sums():
     """What one end of an edge gains by it, the other loses."""
     graph = domkl.Graph.path(3)
-    degree, weight = graph.degree.astype(float), np.full(4, 1 / 3)
-    wires = exchange.Wires(graph.indptr, graph.indices, weight, graph.reverse, degree, 3)
+    weight = np.full(4, 1 / 3)
+    wires = exchange.Wires(graph.indptr, graph.indices, weight, graph.reverse, 3)
     values = np.random.default_rng(0).random((3, 2))
     for name, kind in DELIVERIES.items():
         if kind.needs_reverse:  # has no row of its own to compare with

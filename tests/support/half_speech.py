@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from domkl.core.jit import sweep
-from domkl.core.numba_internals import by_source
+from domkl.core.numba_internals import by_class
 from domkl.speech.base import Layout, Speech
 
 
@@ -28,14 +28,9 @@ def rounded(said, message):
         out[i] = large - (large - given[i])
 
 
+@by_class
 def each_field(said, message):
-    for out, values in zip(said, message, strict=True):
-        rounded(out, values)
-
-
-@by_source(each_field, "said, message", {"rounded": rounded})
-def _each_field(kind):
-    calls = (f"rounded(said.{name}, message.{name})" for name in kind._fields)
+    calls = (f"rounded(said.{name}, message.{name})" for name in said._fields)
     return "\n    ".join(calls) or "pass"
 
 

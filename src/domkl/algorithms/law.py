@@ -9,20 +9,23 @@ a user's law runs in the same hosts as the package's own.
 import inspect
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from domkl import checks
 from domkl.core.exchange import Delivery
-from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, name_apart, sweep
-from domkl.core.numba_internals import class_of
+from domkl.core.jit import FOREIGN, IS_COMPILING, name_apart, sweep
+from domkl.core.numba_internals import by_class
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats
 
 #: by the class of the state, and by that of the message
 LAWS: dict[type, "Law"] = {}
 MESSAGES: dict[type, "Law"] = {}
+FUNCTIONS = ("predict", "local_step", "merge", "function", "deviation")
 
 
+@dataclass(eq=False, repr=False)
 class Law:
     """What one round does to learners' states, as functions that Numba can compile.
 
@@ -72,47 +75,42 @@ class Law:
         kernels through many rounds before the others.
     """
 
-    def __init__(
-        self,
-        state: type,
-        message: type,
-        predict: Callable[..., None],
-        local_step: Callable[..., None],
-        merge: Callable[..., None],
-        function: Callable[..., tuple[Array, Floats]] | None = None,
-        deviation: Callable[..., None] | None = None,
-        *,
-        exchange: Mapping[str, Delivery],
-        carried: tuple[str, ...] = (),
-        by_edge: tuple[str, ...] = (),
-        room: Mapping[str, str] | None = None,
-        scratch: tuple[str, ...] = (),
-        notes: Callable[[Any], int] | None = None,
-        is_separable: bool = False,
-    ) -> None:
-        for kind in (state, message):
+    state: Any
+    message: Any
+    predict: Callable[..., None]
+    local_step: Callable[..., None]
+    merge: Callable[..., None]
+    function: Callable[..., tuple[Array, Floats]] | None = None
+    deviation: Callable[..., None] | None = None
+    _: KW_ONLY
+    exchange: Mapping[str, Delivery]
+    carried: tuple[str, ...] = ()
+    by_edge: tuple[str, ...] = ()
+    room: Mapping[str, str] = field(default_factory=dict)
+    scratch: tuple[str, ...] = ()
+    notes: Callable[[Any], int] | None = None
+    is_separable: bool = False
+    #: False once Numba has refused one of the functions
+    is_compiled: bool = field(default=IS_COMPILING, init=False)
+
+    def __post_init__(self) -> None:
+        for kind in (self.state, self.message):
             if kind in LAWS or kind in MESSAGES:
                 raise ParameterError(
                     f"{kind.__qualname__} must belong to one law, got a second;"
                     f" define a NamedTuple class for each (this one is of {kind.__module__})"
                 )
-        self.state, self.message = state, message
-        self.exchange, self.carried, self.by_edge = exchange, carried, by_edge
-        self.room, self.scratch, self.is_separable = room or {}, scratch, is_separable
         self._check_names()
-        self.predict, self.local_step = _compiled(predict), _compiled(local_step)
-        self.merge = _compiled(merge)
+        merge = getattr(self.merge, "py_func", self.merge)
         #: whether `merge` takes the learner's own message as it was said
-        self.takes_said = len(inspect.signature(getattr(merge, "py_func", merge)).parameters) > 4
-        self.function = None if function is None else _compiled(function)
-        self.deviation = None if deviation is None else _compiled(deviation)
-        self.notes = notes
-        self.is_compiled = IS_COMPILING  # False once Numba has refused one of the functions
-        for each in (state, message):
-            name_apart(each)
-        LAWS[state] = MESSAGES[message] = self
+        self.takes_said = len(inspect.signature(merge).parameters) > 4
+        for name in FUNCTIONS:
+            setattr(self, name, _compiled(getattr(self, name)))
+        for kind in (self.state, self.message):
+            name_apart(kind)
+        LAWS[self.state] = MESSAGES[self.message] = self
         parts = (self.predict, self.local_step, self.merge, self.function or self.merge)
-        FOREIGN[state] = FOREIGN[message] = parts
+        FOREIGN[self.state] = FOREIGN[self.message] = parts
 
     def _check_names(self) -> None:
         """Raise where an argument names a field that is not there, or leaves one out."""
@@ -149,7 +147,7 @@ class Law:
             f"{name} of the law of {place} cannot be compiled and runs interpreted: {said[:300]}",
             stacklevel=4,
         )
-        for each in ("predict", "local_step", "merge", "function", "deviation"):
+        for each in FUNCTIONS:
             function = getattr(self, each)
             setattr(self, each, getattr(function, "py_func", function))
         self.is_compiled = False
@@ -163,64 +161,38 @@ def _fields(argument: str, kind: Any) -> tuple[str, ...]:
 
 
 def _compiled(function: Any) -> Any:
-    """The function as it is, where the user has compiled it."""
-    return function if hasattr(function, "py_func") or not IS_COMPILING else sweep(function)
+    """The function as it is, where there is none or the user has compiled it."""
+    is_ready = function is None or hasattr(function, "py_func") or not IS_COMPILING
+    return function if is_ready else sweep(function)
 
 
-def predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> None:
+# What hosts call: the law of the class of the state gives the function.
+
+
+@by_class
+def predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> Any:
     """Call the law's own."""
-    LAWS[type(state)].predict(state, parameters, inputs, prediction)
+    return LAWS[state].predict
 
 
+@by_class
 def local_step(
     state: Any, parameters: Any, inputs: Any, y: Any, prediction: Any, net: Any, message: Any
-) -> None:
-    """Call the law's own."""
-    law = LAWS[type(state)]
-    law.local_step(state, parameters, inputs, y, prediction, net, message)
-
-
-def merge(state: Any, parameters: Any, heard: Any, net: Any, said: Any) -> None:
-    """Call the law's own, with what was said where it takes that."""
-    law = LAWS[type(state)]
-    if law.takes_said:
-        law.merge(state, parameters, heard, net, said)
-    else:
-        law.merge(state, parameters, heard, net)
-
-
-def function(state: Any) -> Any:
-    """Call the law's own."""
-    found = LAWS[type(state)].function
-    return None if found is None else found(state)
-
-
-@compiled_as(predict)
-def _predict(state: Any, parameters: Any, inputs: Any, prediction: Any) -> Any:
-    law = LAWS[class_of(state)].predict
-    return lambda state, parameters, inputs, prediction: law(state, parameters, inputs, prediction)
-
-
-@compiled_as(local_step)
-def _local_step(
-    state: Any, parameters: Any, inputs: Any, y: Any, prediction: Any, net: Any, message: Any
 ) -> Any:
-    law = LAWS[class_of(state)].local_step
-    return lambda state, parameters, inputs, y, prediction, net, message: law(
-        state, parameters, inputs, y, prediction, net, message
-    )
+    """Call the law's own."""
+    return LAWS[state].local_step
 
 
-@compiled_as(merge)
-def _merge(state: Any, parameters: Any, heard: Any, net: Any, said: Any) -> Any:
-    law = LAWS[class_of(state)]
-    own = law.merge
-    if law.takes_said:
-        return lambda state, parameters, heard, net, said: own(state, parameters, heard, net, said)
+@by_class
+def merge(state: Any, parameters: Any, heard: Any, net: Any, said: Any) -> Any:
+    """Call the law's own, with what was said where it takes that."""
+    own = LAWS[state].merge
+    if LAWS[state].takes_said:
+        return own
     return lambda state, parameters, heard, net, said: own(state, parameters, heard, net)
 
 
-@compiled_as(function)
-def _function(state: Any) -> Any:
-    law = LAWS[class_of(state)].function
-    return None if law is None else lambda state: law(state)
+@by_class
+def function(state: Any) -> Any:
+    """Call the law's own; None without one."""
+    return LAWS[state].function or "return None"

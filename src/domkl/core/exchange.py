@@ -10,16 +10,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from domkl.core.jit import IS_COMPILING, row, sweep
+from domkl.core.jit import row, sweep
 from domkl.core.numba_internals import prefetch
-from domkl.core.vectors import (
-    added,
-    added_difference,
-    added_share,
-    cleared,
-    copied,
-    difference,
-)
+from domkl.core.vectors import added, added_difference, added_share, cleared, copied, difference
 from domkl.typing import Array, Floats, Ints
 
 #: how a host delivers a field of a message; algorithms/base.py says what each means
@@ -77,7 +70,6 @@ class Wires(NamedTuple):
     indices: Ints  # (E,)     the row of each edge's neighbor, ascending for each learner
     weight: Floats  # (E,)    Metropolis weights; empty where nobody asks for them
     reverse: Ints  # (E,)     the same edge in the other direction; empty likewise
-    degree: Floats  # (K,)    number of neighbors
     span: int  # number of learners that a total spans
 
 
@@ -89,7 +81,11 @@ def deliver(
     own: Array,
     exact: Array,
     totals: Array,
-    wires: Wires,
+    indptr: Ints,
+    indices: Ints,
+    weight: Floats,
+    reverse: Ints,
+    span: int,
     low: int,
 ) -> None:
     """Write what learners low, low + 1, … hear of one field of the message.
@@ -109,18 +105,19 @@ def deliver(
         itself where speech is exact. So an average keeps the mean, however roughly learners speak.
     totals : (N / span, L)
         `totals_of` the values; not looked at unless the delivery is "total".
+    indptr, indices, weight, reverse, span
+        The fields of `Wires`, which are faster passed on from Python than in a tuple.
     """
-    indptr, indices, weight = wires.indptr, wires.indices, wires.weight
     if how == EDGE:
         first = indptr[low]
         for edge in range(len(out)):
-            copied(out[edge], values[wires.reverse[first + edge]])
+            copied(out[edge], values[reverse[first + edge]])
         return
     ahead = 1 if out.shape[1] > 64 else 4  # short rows are quickly added
     for i in range(len(out)):
         k = low + i
         if how == TOTAL:
-            copied(out[i], own[i] if wires.span == 1 else totals[k // wires.span])
+            copied(out[i], own[i] if span == 1 else totals[k // span])
             continue
         prefetch_rows(values, k + ahead, indptr, indices)
         neighbors = indices[indptr[k] : indptr[k + 1]]
@@ -166,26 +163,6 @@ def totals_of(totals: Array, values: Array, span: int, start: int, stop: int) ->
             added(out, values[k, start:stop])
 
 
-@sweep
-def _deliver_all(
-    how: int,
-    out: Array,
-    values: Array,
-    own: Array,
-    exact: Array,
-    totals: Array,
-    indptr: Ints,
-    indices: Ints,
-    weight: Floats,
-    reverse: Ints,
-    degree: Floats,
-    span: int,
-) -> None:
-    """Deliver to all learners. Called from Python, arrays are faster passed on than in a tuple."""
-    wires = Wires(indptr, indices, weight, reverse, degree, span)
-    deliver(how, out, values, own, exact, totals, wires, 0)
-
-
 def delivered(
     how: str,
     values: Array,
@@ -200,8 +177,8 @@ def delivered(
 
     Examples
     --------
-    >>> path = Wires(np.array([0, 1, 2]), np.array([1, 0]), np.array([0.5, 0.5]), np.array([1, 0]),
-    ...              np.ones(2), 2)
+    >>> ends, other = np.array([0, 1, 2]), np.array([1, 0])
+    >>> path = Wires(ends, other, np.array([0.5, 0.5]), other, 2)
     >>> values = np.array([[1.0], [4.0]])
     >>> [delivered(how, values, values, path).ravel().tolist() for how in DELIVERIES]
     [[4.0, 1.0], [3.0, -3.0], [2.5, 2.5], [4.0, 1.0], [5.0, 5.0]]
@@ -215,7 +192,7 @@ def delivered(
         totals_of(totals, said, wires.span, 0, said.shape[1])
     rows = rows_of(own)
     before = rows if exact is None else rows_of(exact)
-    _deliver_all(kind.code, rows_of(out), said, rows, before, totals, *wires)
+    deliver(kind.code, rows_of(out), said, rows, before, totals, *wires, 0)
     return out
 
 
@@ -256,18 +233,13 @@ def is_within(values: Array, limit: float) -> bool:
 # nanoseconds, unless it is asked for while the learner before is at work.
 
 LINE = 64  # bytes that come at once
-if IS_COMPILING:
 
-    @row
-    def prefetched(values: Array) -> None:
-        """Ask for a contiguous row."""
-        for i in range(0, values.size, LINE // values.itemsize):
-            prefetch(values, i)  # type: ignore[call-arg]
 
-else:  # intrinsics exist in compiled code only
-
-    def prefetched(values: Array) -> None:
-        """Do nothing: interpreted code cannot prefetch."""
+@row
+def prefetched(values: Array) -> None:
+    """Ask for a contiguous row; without effect in Python."""
+    for i in range(0, values.size, LINE // values.itemsize):
+        prefetch(values, i)
 
 
 @sweep

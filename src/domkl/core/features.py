@@ -156,14 +156,12 @@ class FeatureStack:
 
     def __init__(self, maps: list[RandomFeatures]) -> None:
         self.first = maps[0]
-        self.n_maps = len(maps)
         self._turns = np.stack([m.turns for m in maps])
 
     def write(self, x: Floats, z: Array, energy: Floats) -> None:
         """Map x (K, d) into z (B, K, P, D) and ‖z‖² (B, K, P), made by `RandomFeatures.empty`."""
-        fourier_features(x, self._turns, z, self.first.n_frequencies)
-        if self.first.linear:
-            linear_features(x, z, energy)
+        m, linear = self.first.n_frequencies, self.first.linear
+        write_features(x, self._turns, z, energy, m, linear)
 
 
 def _draw(
@@ -310,6 +308,16 @@ def project_four(
             u2[m] += c0 * v0
             u3[m] += d0 * v0
         j += 1
+
+
+@sweep
+def write_features(
+    x: Floats, turns: Floats, z: Array, energy: Floats, n_frequencies: int, linear: bool
+) -> None:
+    """Write the features of x (K, d) to z (B, K, P, D) and ‖z‖² to energy (B, K, P)."""
+    fourier_features(x, turns, z, n_frequencies)
+    if linear:
+        linear_features(x, z, energy)
 
 
 @sweep

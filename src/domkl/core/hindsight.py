@@ -1,7 +1,5 @@
 """The best parameter in hindsight, eq. (26)."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import linprog, minimize
@@ -41,9 +39,8 @@ def best_in_hindsight(z: ArrayLike, y: ArrayLike, loss: Loss | None = None) -> F
     loss = loss if loss is not None else Squared()
     if loss.kind == SQUARED:
         return np.asarray(np.linalg.lstsq(z, y, rcond=None)[0], dtype=np.float64)
-    solve: Callable[[Floats, Floats, Loss], Floats]
-    solve = _linear_program if loss.kind in (ABSOLUTE, PINBALL) else _descend
-    return solve(z, y, loss)
+    is_linear = loss.kind in (ABSOLUTE, PINBALL)
+    return _linear_program(z, y, loss) if is_linear else _descend(z, y, loss)
 
 
 def _linear_program(z: Floats, y: Floats, loss: Loss) -> Floats:

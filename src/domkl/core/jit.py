@@ -38,11 +38,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numba
 
-from domkl.core import numba_internals
 from domkl.core.numba_internals import IS_COMPILING as IS_COMPILING
 from domkl.core.numba_internals import (
     LOOP,
     PART,
+    Shared,
     call_in_compiled_code,
     classes_in,
     store_binaries,
@@ -124,9 +124,14 @@ def stamp_cache(dispatcher: Any, stamp: str) -> None:
     store_binaries(dispatcher, stamp, foreign_suffix)
 
 
-def c_function(function: Any, arguments: Any, symbol: str) -> Any:
-    """Compile a function for compiled code that calls it by its symbol; keep what this returns."""
-    return numba_internals.c_function(function, arguments, symbol, STAMP, foreign_suffix)
+def shared(function: F, *axes: int) -> F:
+    """Compile a function once for each type of real numbers; compiled code calls it by symbol.
+
+    Numba copies whatever a function calls into that function's own module and optimises all of it
+    again, for every law and type. What is large in a host and the same for all laws is compiled
+    by itself instead. `link` must be called before a host runs; `Shared` describes ``axes``.
+    """
+    return Shared(function, axes, STAMP).called  # type: ignore[return-value]
 
 
 #: classes of users whose instances are passed to compiled code, and the functions behind each

@@ -7,39 +7,26 @@ i mod `WIDE` while that many are left, to i mod `NARROW` after that, and one by 
 lanes are added in halves. Where the machine multiplies and adds in one instruction, so does this.
 """
 
-from domkl.core.jit import IS_COMPILING, scalar
+from domkl.core.jit import scalar
 from domkl.core.numba_internals import NARROW as NARROW
 from domkl.core.numba_internals import WIDE as WIDE
 from domkl.core.numba_internals import dot_block_of, dot_of, fused_of
 from domkl.typing import Array, Number
 
-if IS_COMPILING:
 
-    @scalar
-    def dot(a: Array, b: Array) -> Number:
-        """Σ a_i b_i over the size of a, in the type of both."""
-        return dot_of(a, b)  # type: ignore[call-arg]
+@scalar
+def dot(a: Array, b: Array) -> Number:
+    """Σ a_i b_i over the size of a, in the type of both."""
+    return dot_of(a, b)  # type: ignore[no-any-return]
 
-    @scalar
-    def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
-        """Products (a·c, a·d, b·c, b·d): four sums for four loads."""
-        return dot_block_of(a, b, c, d)  # type: ignore[call-arg]
 
-    @scalar
-    def fused(x: Number, y: Number, z: Number) -> Number:
-        """x · y + z, rounded once where the machine has an instruction for it."""
-        return fused_of(x, y, z)  # type: ignore[call-arg]
+@scalar
+def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
+    """Products (a·c, a·d, b·c, b·d): four sums for four loads."""
+    return dot_block_of(a, b, c, d)  # type: ignore[no-any-return]
 
-else:  # intrinsics exist in compiled code only
 
-    def dot(a: Array, b: Array) -> Number:
-        """Σ a_i b_i over the size of a, in the type of both."""
-        return float((a * b[: a.size]).sum())
-
-    def dot_block(a: Array, b: Array, c: Array, d: Array) -> tuple[Number, Number, Number, Number]:
-        """Products (a·c, a·d, b·c, b·d)."""
-        return dot(a, c), dot(a, d), dot(b, c), dot(b, d)
-
-    def fused(x: Number, y: Number, z: Number) -> Number:
-        """x · y + z."""
-        return x * y + z
+@scalar
+def fused(x: Number, y: Number, z: Number) -> Number:
+    """x · y + z, rounded once where the machine has an instruction for it."""
+    return fused_of(x, y, z)  # type: ignore[no-any-return]

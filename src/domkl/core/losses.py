@@ -24,12 +24,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks
-from domkl.core.jit import FOREIGN, Parameters, compiled_as, scalar, sweep
-from domkl.core.numba_internals import class_of
+from domkl.core.jit import FOREIGN, Parameters, scalar, sweep
+from domkl.core.numba_internals import by_class
 from domkl.errors import DataError, ParameterError
 from domkl.typing import Floats
 
 SQUARED, HUBER, ABSOLUTE, PINBALL, LOGISTIC = range(5)
+
+
+class BuiltIn(NamedTuple):
+    """A loss of this file, as compiled code takes it."""
+
+    kind: int  # which branch
+    shape: float  # its one parameter, 0 where it has none
 
 
 @scalar
@@ -42,44 +49,45 @@ def sigmoid(a: float) -> float:
 
 
 @scalar
-def _value(kind: int, shape: float, f: float, y: float) -> float:
+def _value(loss: BuiltIn, f: float, y: float) -> float:
     """ℓ(f, y)."""
-    r = f - y
+    kind, shape, r = loss.kind, loss.shape, f - y
     if kind == SQUARED:
         return r * r
     if kind == HUBER:
         size = abs(r)
         return 0.5 * r * r if size <= shape else shape * (size - 0.5 * shape)
     if kind in (ABSOLUTE, PINBALL):
-        low, high = _slopes(kind, shape)
+        low, high = _slopes(loss)
         return high * r if r > 0 else low * r
     margin = y * f
     return math.log1p(math.exp(-abs(margin))) + max(-margin, 0.0)
 
 
 @scalar
-def _derivative(kind: int, shape: float, f: float, y: float) -> float:
+def _derivative(loss: BuiltIn, f: float, y: float) -> float:
     """∂ℓ/∂f, and 0 at a kink."""
-    r = f - y
+    kind, shape, r = loss.kind, loss.shape, f - y
     if kind == SQUARED:
         return 2 * r
     if kind == HUBER:
         return min(max(r, -shape), shape)
     if kind in (ABSOLUTE, PINBALL):
-        low, high = _slopes(kind, shape)
+        low, high = _slopes(loss)
         return 0.0 if r == 0 else high if r > 0 else low
     return -y * sigmoid(-y * f)
 
 
 @scalar
-def _pull(kind: int, shape: float, v: float, y: float, tau: float) -> float:
+def _pull(loss: BuiltIn, v: float, y: float, tau: float) -> float:
     """g = (v − s)/τ at s = argmin ℓ(s, y) + (s − v)²/2τ, for τ ≥ 0."""
+    kind, shape = loss.kind, loss.shape
     if kind == SQUARED:
         return 2 * (v - y) / (1 + 2 * tau)
     if kind == HUBER:
         return min(max((v - y) / (1 + tau), -shape), shape)
     if kind in (ABSOLUTE, PINBALL):
-        low, high = _slopes(kind, shape)
+        low, high = _slopes(loss)
         r = v - y
         if r > tau * high:
             return high
@@ -90,9 +98,9 @@ def _pull(kind: int, shape: float, v: float, y: float, tau: float) -> float:
 
 
 @scalar
-def _slopes(kind: int, shape: float) -> tuple[float, float]:
+def _slopes(loss: BuiltIn) -> tuple[float, float]:
     """The two slopes of a loss with a kink, below and above the label."""
-    return (-1.0, 1.0) if kind == ABSOLUTE else (-shape, 1 - shape)
+    return (-1.0, 1.0) if loss.kind == ABSOLUTE else (-loss.shape, 1 - loss.shape)
 
 
 @scalar
@@ -135,70 +143,26 @@ def robust_square(r: float, variance: float) -> float:
     return limit * limit * (1 + 2 * math.log(size / limit))
 
 
-class BuiltIn(NamedTuple):
-    """A loss of this file, as compiled code takes it."""
-
-    kind: int  # which branch
-    shape: float  # its one parameter, 0 where it has none
+#: value, derivative and pull, by the class of a loss as compiled code takes it; users' are added
+_FUNCTIONS: dict[type, tuple[Callable[..., float], ...]] = {BuiltIn: (_value, _derivative, _pull)}
 
 
-#: the compiled functions of users' losses, by the class of their parameters
-_OWN: dict[type, "type[Loss]"] = {}
-
-
+@by_class
 def loss_value(loss: Any, f: float, y: float) -> float:
-    """ℓ(f, y) of a loss as compiled code takes it, for compiled code."""
-    return float(_functions(type(loss))[0](loss, f, y))
+    """ℓ(f, y) of a loss as compiled code takes it."""
+    return _FUNCTIONS[loss][0]  # type: ignore[return-value]
 
 
+@by_class
 def loss_derivative(loss: Any, f: float, y: float) -> float:
     """∂ℓ/∂f, and 0 at a kink."""
-    return float(_functions(type(loss))[1](loss, f, y))
+    return _FUNCTIONS[loss][1]  # type: ignore[return-value]
 
 
+@by_class
 def pull(loss: Any, v: float, y: float, tau: float) -> float:
     """g = (v − s)/τ at s = argmin ℓ(s, y) + (s − v)²/2τ, for τ ≥ 0."""
-    return float(_functions(type(loss))[2](loss, v, y, tau))
-
-
-@scalar
-def _built_in_value(loss: BuiltIn, f: float, y: float) -> float:
-    return _value(loss.kind, loss.shape, f, y)
-
-
-@scalar
-def _built_in_derivative(loss: BuiltIn, f: float, y: float) -> float:
-    return _derivative(loss.kind, loss.shape, f, y)
-
-
-@scalar
-def _built_in_pull(loss: BuiltIn, v: float, y: float, tau: float) -> float:
-    return _pull(loss.kind, loss.shape, v, y, tau)
-
-
-def _functions(kind: type) -> tuple[Callable[..., Any], ...]:
-    if kind is BuiltIn:
-        return _built_in_value, _built_in_derivative, _built_in_pull
-    own = _OWN[kind]
-    return own._value_at, own._derivative_at, own._pull_at
-
-
-@compiled_as(loss_value)
-def _compiled_value(loss: Any, f: Any, y: Any) -> Any:
-    function = _functions(class_of(loss))[0]
-    return lambda loss, f, y: function(loss, f, y)
-
-
-@compiled_as(loss_derivative)
-def _compiled_derivative(loss: Any, f: Any, y: Any) -> Any:
-    function = _functions(class_of(loss))[1]
-    return lambda loss, f, y: function(loss, f, y)
-
-
-@compiled_as(pull)
-def _compiled_pull(loss: Any, v: Any, y: Any, tau: Any) -> Any:
-    function = _functions(class_of(loss))[2]
-    return lambda loss, v, y, tau: function(loss, v, y, tau)
+    return _FUNCTIONS[loss][2]  # type: ignore[return-value]
 
 
 @sweep
@@ -248,20 +212,12 @@ class Loss(Parameters):
     value_at: ClassVar[Callable[..., Any]]
     derivative_at: ClassVar[Callable[..., Any]]
     pull_at: ClassVar[Callable[..., Any] | None] = None
-    _value_at: ClassVar[Callable[..., Any]]
-    _derivative_at: ClassVar[Callable[..., Any]]
-    _pull_at: ClassVar[Callable[..., Any]]
-
-    @property
-    def shape(self) -> float:
-        """The one parameter of a built-in loss, 0 where it has none."""
-        return 0.0
 
     @property
     def compiled(self) -> Any:
         """The loss as compiled code takes it."""
         if self.kind >= 0:
-            return BuiltIn(self.kind, float(self.shape))
+            return BuiltIn(self.kind, float(next(iter(vars(self).values()), 0.0)))
         _prepare(type(self))
         return self.as_tuple()
 
@@ -290,14 +246,13 @@ class Loss(Parameters):
 def _prepare(own: type[Loss]) -> None:
     """Compile the functions of a user's loss, once."""
     kind = own.Tuple
-    if kind in _OWN:
+    if kind in _FUNCTIONS:
         return
     for name in ("value_at", "derivative_at"):
         if not callable(getattr(own, name, None)):
             raise ParameterError(f"{own.__name__} must have a static function {name}")
-    own._value_at, own._derivative_at = scalar(own.value_at), scalar(own.derivative_at)
-    own._pull_at = _bisected if own.pull_at is None else scalar(own.pull_at)
-    _OWN[kind] = own
+    pulled = _bisected if own.pull_at is None else scalar(own.pull_at)
+    _FUNCTIONS[kind] = (scalar(own.value_at), scalar(own.derivative_at), pulled)
     FOREIGN[kind] = (own.value_at, own.derivative_at, own.pull_at or own.derivative_at)
 
 
@@ -317,9 +272,8 @@ def _bisected(loss: Any, v: float, y: float, tau: float) -> float:
 def check_loss(loss: Any) -> None:
     """Raise where this is no loss."""
     if not isinstance(loss, Loss):
-        names = ", ".join(f"{kind.__name__}()" for kind in list(LOSSES.values())[:-1])
-        last = list(LOSSES.values())[-1].__name__
-        raise ParameterError(f"loss must be {names} or {last}(), got {loss!r}")
+        *names, last = (f"{kind.__name__}()" for kind in LOSSES.values())
+        raise ParameterError(f"loss must be {', '.join(names)} or {last}, got {loss!r}")
 
 
 @dataclass(frozen=True)
@@ -345,11 +299,6 @@ class Huber(Loss):
     def __post_init__(self) -> None:
         checks.positive("delta", self.delta)
 
-    @property
-    def shape(self) -> float:
-        """δ."""
-        return float(self.delta)
-
 
 @dataclass(frozen=True)
 class Absolute(Loss):
@@ -373,11 +322,6 @@ class Pinball(Loss):
 
     def __post_init__(self) -> None:
         checks.between("level", self.level, 0, 1)
-
-    @property
-    def shape(self) -> float:
-        """The level a."""
-        return float(self.level)
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,29 @@ tests have run with, and importing this module with another version is an error.
 - *Binaries on disk*: `StampedCache`, its index, and when a binary is stored (`store_binaries`).
 - *Calls*: `machine_code` finds a compiled function's entry without Numba's own dispatch;
   `is_at_hand` and `is_stored` say whether there is one; `noted_compilation` tells the user.
-- *Functions by symbol*: `c_function` and `external`.
+- *Functions by symbol*: `Shared`, and `link`.
 - *Parts*: `PART` and `LOOP` are options for functions that compiled code calls, without entries.
-- *Types*: `class_of` a NamedTuple's type, `by_source` for code that depends on such a class.
+- *Types*: `class_of` a NamedTuple's type, `by_class` for functions that depend on such a class.
 - *Instructions*: `dot_of`, `dot_block_of`, `fused_of` and `prefetch`, in LLVM's terms. What they
   mean and why they are needed is told in lanes.py and exchange.py, which wrap them.
 """
 
 import contextlib
 import functools
+import inspect
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
 import numba
 
 from domkl.errors import VersionError
+from domkl.typing import Array, Floats, Ints
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Numba's versions that the tests have run with: from the first on, and below the second
 VERSIONS = ((0, 61), (0, 69))
@@ -270,28 +276,97 @@ def noted_compilation(seconds: float = 1.0) -> Iterator[None]:
 
 # Functions by symbol
 
+_pointer: Any = types.CPointer
+REALS = {"float32": types.float32, "float64": types.float64}
 
-def c_function(
-    function: Any, arguments: Any, symbol: str, stamp: str, suffix: Callable[[Any], str]
-) -> Any:
-    """Compile a function that returns nothing to C's convention, or read it from disk.
 
-    Compiled code calls it by its symbol (`external`). Whoever calls this keeps what it returns, for
-    as long as the code is to exist.
+class Shared:
+    """A function that compiled code calls by its symbol, once it is linked: a C function.
+
+    Its arguments are annotated, and ``axes`` has the number of axes of each, 0 for a number. An
+    array is passed as its address and its sizes. One of two axes stands for any array as rows:
+    (K, …) as (K, L).
     """
-    options = {"nopython": True, "error_model": "numpy", "fastmath": False}
-    compiled: Any = CFunc(function, (arguments, types.void), {}, options)
-    with contextlib.suppress(RuntimeError):  # where there is no folder to store binaries in
-        compiled._cache = StampedCache(function, stamp, suffix)
-    compiled.compile()
-    binding.add_symbol(symbol, compiled.address)
-    return compiled
+
+    def __init__(self, function: Any, axes: tuple[int, ...], stamp: str) -> None:
+        python = getattr(function, "py_func", function)
+        given = inspect.signature(python).parameters
+        self._name, self._stamp = python.__name__, stamp
+        self._real = [each.annotation for each in given.values()].index(Array)  # whose type varies
+        self._kinds: list[Any] = []
+        takes, made, sends = [], [], []
+        for (name, each), n in zip(given.items(), axes, strict=True):
+            sizes = [f"{name}_{i}" for i in range(n)]
+            self._kinds += [each.annotation, *[int] * n]
+            takes += [name, *sizes]
+            made.append(f"carray({name}, ({', '.join(sizes)},))" if n else name)
+            rows = [f"len({name})", f"{name}.size // max(len({name}), 1)"]
+            shape = rows[:n] if n < 3 else [f"{name}.shape[{i}]" for i in range(n)]
+            sends += [f"{name}.ctypes", *shape] if n else [name]
+        carray = numba.carray  # type: ignore[attr-defined]
+        scope: dict[str, Any] = {"carray": carray, "function": function}
+        scope["__name__"] = python.__module__
+        text = f"def {self._name}_by_address({', '.join(takes)}): function({', '.join(made)})"
+        # the file names the folder of its binaries
+        exec(compile(text, python.__code__.co_filename, "exec"), scope)
+        self._function: Any = scope[f"{self._name}_by_address"]
+        self._call = f"def call({', '.join(given)}): external({', '.join(sends)})"
+        self._linked: dict[str, Any] = {}  # what keeps the code of each type alive
+        _shared.append(self)
+
+        def called(*given: Any) -> None:  # without the compiler
+            both = zip(given, axes, strict=True)
+            function(*(v.reshape(len(v), math.prod(v.shape[1:])) if n == 2 else v for v, n in both))
+
+        #: what to call in compiled code
+        self.called = called
+        compiled_as(called)(lambda *given: self._caller(given))
+
+    def _symbol(self, real: str) -> str:
+        return f"domkl_{self._name}_{real}_{self._stamp[:16]}"
+
+    def _types(self, real: str) -> list[Any]:
+        numbers = {int: types.int64, bool: types.boolean, Ints: _pointer(types.int64)}
+        arrays = {Floats: _pointer(types.float64), Array: _pointer(REALS[real])}
+        return [(numbers | arrays)[kind] for kind in self._kinds]
+
+    def _caller(self, given: tuple[Any, ...]) -> Any:
+        """What compiled code calls, for arguments of these types."""
+        real = given[self._real].dtype.name
+        made: Any = types.ExternalFunction
+        external = made(self._symbol(real), types.void(*self._types(real)))
+        scope: dict[str, Any] = {"external": external}
+        exec(self._call, scope)
+        return scope["call"]
+
+    def link(self, real: str) -> None:
+        """Compile it for a type of real numbers, or read it from disk, once."""
+        if real in self._linked:
+            return
+        options = {"nopython": True, "error_model": "numpy", "fastmath": False}
+        c_function: Any = CFunc
+        compiled = c_function(self._function, (self._types(real), types.void), {}, options)
+        with contextlib.suppress(RuntimeError):  # where there is no folder to store binaries in
+            compiled._cache = StampedCache(self._function, self._stamp, lambda sig: "")
+        compiled.compile()
+        binding.add_symbol(self._symbol(real), compiled.address)
+        self._linked[real] = compiled
 
 
-def external(symbol: str, arguments: Any) -> Any:
-    """What compiled code calls to reach the function of this symbol."""
-    made: Any = types.ExternalFunction
-    return made(symbol, types.void(*arguments))
+_shared: list[Shared] = []
+_link_lock = threading.Lock()
+
+
+def link(dtype: str) -> None:
+    """Link the shared functions for states of this type.
+
+    A second set under the same symbols would leave hosts with addresses of code that is gone, so
+    threads that come here together wait for each other.
+    """
+    with _link_lock:
+        for real in {dtype, "float64"} if IS_COMPILING else ():
+            for each in _shared:
+                each.link(real)
 
 
 # Types
@@ -381,35 +456,49 @@ def compiled_as(function: Callable[..., Any]) -> Callable[[Any], Any]:
     return made  # type: ignore[no-any-return]
 
 
-def by_source(
-    function: Callable[..., Any], arguments: str, names: dict[str, Any]
-) -> Callable[[Any], Any]:
-    """Give a function a compiled form by source text, for the class of its first argument.
+def by_class(make: F) -> F:
+    """Make a function that has another form for each class of its first argument.
 
-    Compiled code cannot loop over the fields of a NamedTuple, which differ in type. The decorated
-    function takes the class and gives the body: one statement or several lines. The text may use
-    ``names``, and the class as ``kind``.
+    The decorated function names the arguments. It is called with the class in place of the first
+    one, None if that is None, and gives the form: a function of the same arguments, or the text of
+    a body, one statement or several lines, which may use the class as ``kind`` and all that the
+    module defines. A text can name the fields of a NamedTuple, which compiled code cannot loop
+    over, because they differ in type. Python and compiled code call the same form.
     """
+    name, arguments = make.__name__, ", ".join(inspect.signature(make).parameters)
 
-    def decorate(made: Callable[[Any], str]) -> Callable[[Any], str]:
-        def compiled(*given: Any) -> Any:
-            kind = class_of(given[0])
-            scope = {"kind": kind, **names}
-            exec(f"def implementation({arguments}):\n    {made(kind)}\n", scope)
-            return scope["implementation"]
+    @functools.cache
+    def form(kind: Any) -> Any:
+        made = make(kind, *[None] * arguments.count(","))
+        if isinstance(made, FunctionType):
+            return made
+        body = made if isinstance(made, str) else f"return call({arguments})"
+        scope = {**make.__globals__, "kind": kind, "call": made}
+        exec(f"def {name}({arguments}):\n    {body}\n", scope)
+        return scope[name]
 
-        scope: dict[str, Any] = {"compiled": compiled}
-        exec(f"def typed({arguments}): return compiled({arguments})", scope)
-        compiled_as(function)(scope["typed"])
-        return made
+    @functools.wraps(make)
+    def called(first: Any, *rest: Any) -> Any:
+        kind: Any = None if first is None else type(first)
+        return form(kind)(first, *rest)
 
-    return decorate
+    compiled_as(called)(lambda first, *rest: form(class_of(first)))
+    return called  # type: ignore[return-value]
 
 
 # Instructions
 
 #: bytes of each sum that are added at a time, while there are enough, and for the rest
 WIDE, NARROW = 128, 32
+
+
+def instruction(interpreted: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Make a function that writes LLVM's instructions; another one stands for it in Python.
+
+    Instructions exist in compiled code only, so without the compiler the other one is called.
+    """
+    return intrinsic if IS_COMPILING else lambda generate: interpreted
+
 
 _LLVM: Any = cgutils  # Numba's code generator, which has no types
 ir = _LLVM.ir
@@ -506,7 +595,7 @@ def _is_row(kind: Any) -> bool:
     return is_array and isinstance(kind.dtype, types.Float)
 
 
-@intrinsic
+@instruction(lambda a, b: float((a * b[: a.size]).sum()))
 def dot_of(typing_context: Any, a: Any, b: Any) -> Any:
     """Σ a_i b_i over the size of a; both are rows of one type."""
     if not (_is_row(a) and _is_row(b) and a.dtype == b.dtype):
@@ -520,7 +609,7 @@ def dot_of(typing_context: Any, a: Any, b: Any) -> Any:
     return a.dtype(a, b), generate
 
 
-@intrinsic
+@instruction(lambda a, b, c, d: tuple(dot_of(x, y) for x in (a, b) for y in (c, d)))
 def dot_block_of(typing_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     """(a·c, a·d, b·c, b·d) over the size of a; all are rows of one type."""
     if not all(_is_row(kind) and kind.dtype == a.dtype for kind in (a, b, c, d)):
@@ -538,7 +627,7 @@ def dot_block_of(typing_context: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
     return four(a, b, c, d), generate
 
 
-@intrinsic
+@instruction(lambda x, y, z: x * y + z)
 def fused_of(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     """x · y + z, rounded once where the machine has an instruction for it."""
     if not all(isinstance(kind, types.Float) for kind in (x, y, z)):
@@ -554,7 +643,7 @@ def fused_of(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
 READ, KEEP_IN_SECOND_LEVEL, DATA = 0, 2, 1  # as LLVM numbers them
 
 
-@intrinsic
+@instruction(lambda values, i: None)
 def prefetch(typing_context: Any, values: Any, i: Any) -> Any:
     """Ask for the cache line that holds values[i]; a hint, without effect on any result."""
 

@@ -32,7 +32,7 @@ from domkl.estimators.scaling import (
 from domkl.graphs.graph import Graph
 from domkl.learner.late import AskedRow, AskedRows
 from domkl.learner.local import LocalLearner
-from domkl.sim.cells import Cell, first_state
+from domkl.sim.cells import Cell
 from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Ints
@@ -498,7 +498,7 @@ class Learner:
         were scaled by `scaled`.
         """
         features = self._fitted_once()
-        first = first_state(Cell([graph], [features]), self.algorithm, np.float64)
+        first = Cell([graph], [features], self.algorithm).first_state()
         fields = [  # fields with one row per edge start from the first state
             np.repeat(own, graph.n_learners, axis=0) if len(own) == 1 else empty
             for own, empty in zip(self.state, first, strict=True)

@@ -284,7 +284,7 @@ class LocalLearner:
             if self._is_weighted and known:
                 weight = metropolis_weights(self.net.degree, np.array(degrees))
             ends, rows = _ends(len(known), self.n_rows), np.arange(len(known))
-            self._wires = Wires(ends, rows, weight, no_edges, self.net.degree, 1)
+            self._wires = Wires(ends, rows, weight, no_edges, 1)
             self._degrees = degrees
         return self._wires
 

@@ -23,46 +23,37 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl import rng
-from domkl.algorithms.base import (
-    Algorithm,
-    Inputs,
-    Net,
-    Prediction,
-    is_worth_compiling,
-)
+from domkl.algorithms.base import Inputs, Prediction, is_worth_compiling
 from domkl.algorithms.law import function, local_step, merge, predict
-from domkl.core.exchange import Wires
 from domkl.core.hedge import combine
 from domkl.core.jit import generic, sweep
-from domkl.core.numba_internals import machine_code
+from domkl.core.numba_internals import link, machine_code
 from domkl.learner.late import Sample
-from domkl.sim.cells import Cell, Options, first_state, network_of
-from domkl.sim.compiled import LOST, Exchange, Map, exchange_of, map_of, merge_all, ring_of
-from domkl.sim.cv import Pairs, by_moments
-from domkl.sim.delay import Waiting, nothing_waits, queue_of
-from domkl.sim.fields import (
+from domkl.sim.cells import Cell, Records
+from domkl.sim.compiled import LOST, Exchange, Map, Ring, exchange_of, map_of, merge_all
+from domkl.sim.cv import Disagreement
+from domkl.sim.delay import Waiting, queue_of, waiting_of
+from domkl.sim.inputs import Stream
+from domkl.sim.interpreted import run_cell
+from domkl.sim.pieces import (
     block,
     carry,
+    empty_like,
     featureless,
     hear,
     kernels,
     load_scratch,
+    map_rows,
     message_of,
     net_rows,
     put_kernels,
     rows,
     spare,
     total,
-    utter_rows,
-    words_of_rows,
+    words_of,
 )
-from domkl.sim.inputs import Stream
-from domkl.sim.interpreted import run_cell
-from domkl.sim.linked import link, map_rows
-from domkl.sim.recorder import Records
 from domkl.sim.threads import Team
-from domkl.speech.base import Speech
+from domkl.speech.base import utter
 from domkl.speech.plain import PLAIN
 from domkl.typing import Array, Floats, Ints
 
@@ -95,16 +86,6 @@ class How(NamedTuple):
     is_late: bool = False  # what is learned is not what is predicted
 
 
-class Web(NamedTuple):
-    """The network of a pass: between whom messages go, and what was summed of them."""
-
-    wires: Wires
-    net: Net
-    totals: Any  # a message
-    memory: Any  # of the speech; None where it is exact
-    drafted: Any  # the message before it is said; None where speech is exact
-
-
 @sweep
 def work(
     state: Any,
@@ -117,7 +98,7 @@ def work(
     x_late: Floats,
     y_late: Floats,
     then: Prediction,
-    web: Web,
+    exchange: Exchange,
     features: Map,
     room: Room,
     low: int,
@@ -128,7 +109,7 @@ def work(
     What is learned are x_late and y_late (K,), which were predicted ``then``. Of learners
     low..high − 1; ``how`` says what is done, and may leave parts out.
     """
-    wires, net, totals, memory, drafted = web
+    memory, drafted, _, _, totals, wires, net = exchange
     for start in range(low, high, BLOCK):
         stop = min(start + BLOCK, high)
         first, last = net.indptr[start], net.indptr[stop]
@@ -141,7 +122,8 @@ def work(
         if how.merges:
             hear(room.heard, now, message_of(drafted, now), totals, wires, start, stop)
             heard = rows(room.heard, 0, stop - start, 0, last - first)
-            merge(own, rates, heard, some, words_of_rows(drafted, now, start, stop, first, last))
+            words = rows(words_of(drafted, now), start, stop, first, last)
+            merge(own, rates, heard, some, words)
         n, m, z, energy = stop - start, features.n_frequencies, room.z, room.energy
         if how.predicts:
             map_rows(x[start:stop], features.turns, z, energy, m, features.linear)
@@ -154,7 +136,8 @@ def work(
             message = rows(message_of(drafted, after), start, stop, first, last)
             predicted, y = predicted_by(then, start, stop), y_late[start:stop]
             local_step(own, rates, inputs, y, predicted, some, message)
-            utter_rows(memory, drafted, after, start, stop, first, last)
+            remembered = rows(memory, start, stop, first, last)
+            utter(remembered, message, rows(after, start, stop, first, last))
 
 
 @generic
@@ -179,7 +162,7 @@ def play_rounds(
     x: Floats,
     y: Floats,
     f: Floats,
-    web: Web,
+    exchange: Exchange,
     features: Map,
     room: Room,
 ) -> None:
@@ -194,10 +177,10 @@ def play_rounds(
         old, new = (now, after) if is_even else (after, now)
         how, prediction = How(t > 0, True, True, True, False), Prediction(y_hat, f[t], notes)
         work(
-            state, rates, old, new, how, x[t], prediction, x[t], y[t], prediction, web, features,
-            room, 0, n_learners,
+            state, rates, old, new, how, x[t], prediction, x[t], y[t], prediction, exchange,
+            features, room, 0, n_learners,
         )  # fmt: skip
-        total(web.totals, new, 0, 1)
+        total(exchange.totals, new, 0, 1)
 
 
 @sweep
@@ -215,55 +198,47 @@ def weigh_rounds(
 
     z (K, P, 0).
     """
-    _, drafted, said, heard, totals, wires, net = exchange
     n_rounds, n_learners, n_kernels = f.shape
     energy, notes = np.ones((n_learners, n_kernels)), np.empty((n_learners, 0))
     for t in range(n_rounds):
         combine(y_hat[t], f[t], function(state)[1])
         prediction, inputs = Prediction(y_hat[t], f[t], notes), Inputs(x[t], z, energy)
-        local_step(state, rates, inputs, y[t], prediction, net, said)
-        merge_all(state, rates, drafted, said, heard, totals, wires, net)
+        local_step(state, rates, inputs, y[t], prediction, exchange.net, exchange.said)
+        merge_all(state, rates, exchange)
 
 
-def play_network(
-    cell: Cell,
-    algorithm: Algorithm,
-    stream: Stream,
-    options: Options,
-    after_rounds: Callable[[int], None],
-) -> None:
+def play_network(cell: Cell, stream: Stream, after_rounds: Callable[[int], None]) -> None:
     """Run every round of the stream on a cell of one trial."""
+    options, features = cell.options, cell.maps[0]
     if cell.state is None:
-        cell.state = first_state(cell, algorithm, options.dtype)
+        cell.state = cell.first_state()
     link(options.dtype)
-    n_learners = cell.graphs[0].n_learners
-    is_prompt = options.delay == 0
-    law: Any = algorithm.law
+    law: Any = cell.algorithm.law
     is_by_kernel = options.cv == "off" and cell.place is None and law.is_separable
-    is_by_kernel = is_by_kernel and is_prompt and options.speech.is_exact
-    n_rounds = stretch_of(n_learners) if is_by_kernel else 1
-    records = Records(1, n_learners, options.kept, options.cv == "moments", n_rounds)
+    is_by_kernel = is_by_kernel and options.delay == 0 and options.speech.is_exact
+    n_rounds = stretch_of(cell.graphs[0].n_learners) if is_by_kernel else 1
+    records = Records(cell, n_rounds)
+    disagreement = Disagreement(cell, records)
     with Team(options.threads) as team:
-        network = _Network(cell, algorithm, team, options.delay, options.speech)
-        measure = None if options.cv == "off" else _Measure(cell, algorithm, options, records)
+        network = _Network(cell, team)
         play = network.by_kernel if n_rounds > 1 else network.by_learner
-        if measure is not None or not options.speech.is_exact:
+        if options.cv != "off" or not options.speech.is_exact:
             play = network.in_two_passes
         if options.is_patient and not network.is_worth_compiling(stream):
-            run_cell(cell, algorithm, stream, options, after_rounds)
+            run_cell(cell, stream, after_rounds)
             return
-        for x, y in _stretches(stream, n_rounds, records):
-            if measure is not None:
-                measure.update(x[0], network.total)
+
+        def features_of(learners: Ints) -> Array:  # where CV is measured, a stretch is one round
+            return features(x[0][learners], options.dtype)
+
+        for x, y in _stretches(stream, n_rounds):
+            disagreement.update(cell.state, features_of)
             play(x, y, records.rows("predictions", len(y)))
             records.rows("targets", len(y))[:] = y
             records.end_rounds(len(y))
             after_rounds(len(y))
         network.close()
-    cell.records = records
-    cell.waiting = network.waiting(cell)
-    if measure is not None and measure.pairs is not None:
-        cell.sampled_mean, cell.sampled_variance = measure.pairs.sampled()
+    cell.records, cell.waiting, cell.sampled = records, network.waiting(), disagreement.sampled()
 
 
 def stretch_of(n_learners: int) -> int:
@@ -272,70 +247,52 @@ def stretch_of(n_learners: int) -> int:
     return n_rounds if n_rounds >= LEAST_ROUNDS else 1
 
 
-def _stretches(stream: Stream, most: int, records: Records) -> Iterator[tuple[Floats, Floats]]:
-    """X (n, K, d), y (n, K) of the next rounds, at most as many as there is room for."""
-    if stream.arrays is None:
-        rounds = iter(stream.rounds())
-        while taken := list(islice(rounds, min(most, records.n_free))):
-            xs, ys = zip(*taken, strict=True)
-            yield (np.stack(xs), np.stack(ys)) if len(xs) > 1 else (xs[0][None], ys[0][None])
+def _stretches(stream: Stream, most: int) -> Iterator[tuple[Floats, Floats]]:
+    """X (n, K, d), y (n, K) of the next rounds, at most so many."""
+    if stream.arrays is not None:
+        x, y = stream.arrays
+        for start in range(0, len(y), most):
+            yield x[start : start + most], y[start : start + most]
         return
-    x, y = stream.arrays
-    start = 0
-    while start < len(y):
-        stop = start + min(most, records.n_free)
-        yield x[start:stop], y[start:stop]
-        start = min(stop, len(y))
+    rounds = iter(stream.rounds())
+    while taken := list(islice(rounds, most)):
+        xs, ys = zip(*taken, strict=True)
+        yield (np.stack(xs), np.stack(ys)) if len(xs) > 1 else (xs[0][None], ys[0][None])
 
 
 class _Network:
     """One network, what it has said, and the threads that work on it."""
 
-    def __init__(
-        self, cell: Cell, algorithm: Algorithm, team: Team, delay: int, speech: Speech
-    ) -> None:
-        self._cell, self._algorithm, self._team = cell, algorithm, team
-        self._rates, self._state = algorithm.compiled, cell.state
-        exchange = exchange_of(cell, algorithm, cell.state, speech, BLOCK)
-        self._exchange = exchange
-        words = (exchange.memory, exchange.drafted)
-        self._web = Web(exchange.wires, exchange.net, exchange.totals, *words)
-        self._now, self._after = exchange.said, None  # the second one is made when it is needed
+    def __init__(self, cell: Cell, team: Team) -> None:
+        self._cell, self._team = cell, team
+        self._law: Any = cell.algorithm.law
+        self._rates, self._state = cell.algorithm.compiled, cell.state
+        self._exchange = exchange_of(cell, cell.options.speech, BLOCK)
+        self._now, self._after = self._exchange.said, None  # the second is made when it is needed
         self._is_open = False  # whether the last round's exchange is still to be done
-        self._features = cell.maps[0]
-        self._map = map_of(self._features)
-        network = network_of(cell, algorithm)
-        self._share, self.total = network.share, network.total
-        n_learners, n_kernels = network.n_learners, self._features.n_kernels
-        self._ring, self._queue, self._delay = (
-            ring_of(cell, algorithm, delay),
-            queue_of(cell.waiting),
-            delay,
-        )
-        self._f = np.empty((1, n_learners, n_kernels))
+        self._map = map_of(cell.maps[0])
+        self._ring, self._queue = Ring(cell), queue_of(cell.waiting)
+        self._delay = cell.options.delay
+        self._n_learners = n_learners = cell.network.n_learners
         self._rooms: SimpleQueue[Room] = SimpleQueue()
         for _ in range(team.threads):
             self._rooms.put(self._room())
-        least = max(1, int(LEAST_PART / algorithm.relative_cost))
+        least = max(1, int(LEAST_PART / cell.algorithm.relative_cost))
         n_parts = min(team.threads * PARTS, -(-n_learners // least)) if team.threads > 1 else 1
         cuts = np.linspace(0, n_learners, n_parts + 1).astype(int).tolist()
         self._parts = list(pairwise(cuts))
 
     def _room(self) -> Room:
-        law: Any = self._algorithm.law
-        lengths = (BLOCK if name in law.scratch else 0 for name in self._state._fields)
-        scratch = (
-            np.empty((n, *v.shape[1:]), v.dtype) for n, v in zip(lengths, self._state, strict=True)
-        )
-        heard = (np.empty_like(values) for values in self._exchange.heard)
-        z, energy = self._features.empty(1, BLOCK, self._state[0].dtype)
-        kind, words, ends = type(self._state), type(self._now), np.empty(BLOCK + 1, dtype=np.int64)
-        return Room(kind(*scratch), words(*heard), z, energy, ends)
+        names = self._state._fields
+        scratch = empty_like(self._state, [BLOCK * (name in self._law.scratch) for name in names])
+        heard = empty_like(self._exchange.heard, map(len, self._exchange.heard))
+        z, energy = self._cell.maps[0].empty(1, BLOCK, self._state[0].dtype)
+        return Room(scratch, heard, z, energy, np.empty(BLOCK + 1, dtype=np.int64))
 
     def _work(self, now: Any, after: Any, how: How, x: Floats, x_late: Floats, y: Floats) -> None:
         """Call `work` for all learners, shared out among the threads."""
         late = (x_late, y, self._ring.then)
-        given: Any = (how, x, self._ring.now, *late, self._web, self._map)
+        given: Any = (how, x, self._ring.now, *late, self._exchange, self._map)
 
         def part(low: int, high: int) -> None:
             room = self._rooms.get()
@@ -348,95 +305,75 @@ class _Network:
 
     def is_worth_compiling(self, stream: Stream) -> bool:
         """Whether this host is, or will pay for being, compiled."""
-        if stream.arrays is None or self.total is not None:
+        if stream.arrays is None or self._cell.place is not None:
             return True
         x, y = stream.arrays
         n_rounds, n_learners = y.shape
-        room = self._rooms.get()
-        self._rooms.put(room)
         sample, late = (x[0], self._ring.now), (x[0], y[0], self._ring.then)
-        rest = (*sample, *late, self._web, self._map, room, 0, 1)
+        rest = (*sample, *late, self._exchange, self._map, self._room(), 0, 1)
         how = How(True, True, True)
         given: Any = (self._state, self._rates, self._now, self._now, how, *rest)
-        per_round = LOST + SHARED * n_learners * self._algorithm.relative_cost
+        per_round = LOST + SHARED * n_learners * self._cell.algorithm.relative_cost
         return is_worth_compiling(work, given, n_rounds * per_round)
 
     def by_learner(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run one round in one pass: x (1, K, d), y and y_hat (1, K)."""
         if self._after is None:
             self._after = spare(self._now, self._state)
-        now, after, late = self._now, self._after, self._late(x[0], y[0])
-        if late is None:
-            self._predict(x[0], y_hat[0])
-            return
-        how = How(self._is_open, True, True, is_fused=True, is_late=self._delay > 0)
-        self._work(now, after, how, x[0], *late)
-        self._note(y_hat[0])
-        self._spread(after)
-        self._now, self._after, self._is_open = after, now, True
+        self._round(x[0], y[0], y_hat[0], self._after)
 
     def in_two_passes(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run one round, the exchange included: x (1, K, d), y and y_hat (1, K)."""
-        said, late = self._now, self._late(x[0], y[0])
-        if late is None:
-            self._predict(x[0], y_hat[0])
-            return
-        self._work(said, said, How(False, True, True, is_late=self._delay > 0), x[0], *late)
-        self._spread(said)
-        self._work(said, said, How(True, False, False), x[0], *late)
-        self._note(y_hat[0])
+        self._round(x[0], y[0], y_hat[0], self._now)
 
-    def _late(self, x: Floats, y: Floats) -> tuple[Floats, Floats] | None:
-        """What is learned in the round of x (K, d), y (K,); None as long as all of it waits."""
-        if self._delay == 0:
-            return x, y
-        self._queue.add(Sample(x.copy(), y.copy(), *self._ring.now))
-        late = self._queue.take(self._delay)
-        return None if late is None else (late.x, late.y)
+    def _round(self, x: Floats, y: Floats, y_hat: Floats, after: Any) -> None:
+        """Predict x, learn what has a label, and say it ``after``: in one pass if that is another.
 
-    def _predict(self, x: Floats, y_hat: Floats) -> None:
-        """Predict, and learn nothing."""
-        none = np.empty(len(y_hat))
-        self._work(self._now, self._now, How(False, True, False), x, x, none)
-        self._note(y_hat)
-
-    def _note(self, y_hat: Floats) -> None:
-        """Record what was predicted; the next round begins."""
+        As long as all that was predicted waits for its labels, nothing is learned.
+        """
+        now, is_fused, x_late, y_late = self._now, after is not self._now, x, y
+        is_learned = True
+        if self._delay:
+            self._queue.add(Sample(x.copy(), y.copy(), *self._ring.now))
+            late = self._queue.take(self._delay)
+            is_learned = late is not None
+            if late is not None:
+                x_late, y_late = late.x, late.y
+        how = How(self._is_open, True, is_learned, is_fused and is_learned, self._delay > 0)
+        self._work(now, after, how, x, x_late, y_late)
+        if is_learned:
+            self._spread(after)
+        if is_learned and is_fused:
+            self._now, self._after, self._is_open = after, now, True
+        elif is_learned:
+            self._work(now, now, How(True, False, False), x, x_late, y_late)
         y_hat[:] = self._ring.now.y_hat
         self._ring.round += 1
 
-    def waiting(self, cell: Cell) -> Waiting | None:
+    def waiting(self) -> Waiting | None:
         """What waits after the last round."""
-        if self._delay == 0:
-            return None
-        if not len(self._queue):
-            return nothing_waits(1, self._f.shape[1], cell.maps[0].n_inputs)
-        samples = zip(*((late.x, late.y) for late in self._queue), strict=True)
-        return self._ring.waiting(*(np.stack(each) for each in samples))
+        return waiting_of(self._queue) if self._delay else None
 
     def _spread(self, said: Any) -> None:
         """Send to learners elsewhere what they hear, and sum up what goes to everybody."""
-        self._share(*said)
-        if any(len(values) for values in self._web.totals):
-            n = self._team.threads
-            totals = self._web.totals
-            parts = [(part, n) for part in range(n)]
-            self._team.each(lambda *part: _run(add_totals, totals, said, *part), parts)
+        self._cell.network.share(*said)
+        totals, n = self._exchange.totals, self._team.threads
+        if any(len(values) for values in totals):
+            parts = [(totals, said, part, n) for part in range(n)]
+            self._team.each(lambda *part: _run(add_totals, *part), parts)
 
     def by_kernel(self, x: Floats, y: Floats, y_hat: Floats) -> None:
         """Run some rounds, kernel after kernel: x (T, K, d), y and y_hat (T, K)."""
-        if len(y) > len(self._f):
-            self._f = np.empty((len(y), *self._f.shape[1:]))
-        f = self._f[: len(y)]
+        n_kernels = self._cell.maps[0].n_kernels
+        f = np.empty((*y.shape, n_kernels))
 
-        def run(first: int, n_kernels: int) -> None:
-            f[:, :, first : first + n_kernels] = self._play_kernels(first, n_kernels, x, y)
+        def run(first: int, n: int) -> None:
+            f[:, :, first : first + n] = self._play_kernels(first, n, x, y)
 
-        self._team.each(run, _chunks(self._features.n_kernels, self._team.threads))
-        state = featureless(self._state)
-        whole = exchange_of(self._cell, self._algorithm, self._state, PLAIN)
+        self._team.each(run, _chunks(n_kernels, self._team.threads))
+        state, whole = featureless(self._state), exchange_of(self._cell, PLAIN)
         said, heard, totals = (featureless(each) for each in whole[2:5])
-        exchange = Exchange(None, None, said, heard, totals, self._web.wires, self._web.net)
+        exchange = whole._replace(said=said, heard=heard, totals=totals)
         z = np.empty((*f.shape[1:], 0), self._state[0].dtype)
         _run(weigh_rounds, state, self._rates, exchange, x, y, y_hat, f, z)
 
@@ -445,24 +382,24 @@ class _Network:
 
         Their arrays are copied out, to stand together in cache, and back.
         """
-        law: Any = self._algorithm.law
         part = kernels(self._state, first, n_kernels)
         own = kernels(self._exchange.said, first, n_kernels)
-        own = own._replace(**{name: getattr(part, name) for name in law.carried})
+        own = own._replace(**{name: getattr(part, name) for name in self._law.carried})
         after = spare(own, part)
         whole = self._room()
         z, energy = np.zeros_like(whole.z[:, :, :n_kernels]), whole.energy[:, :, :n_kernels].copy()
         scratch, heard = (kernels(each, 0, n_kernels) for each in (whole.scratch, whole.heard))
         room = Room(scratch, heard, np.ascontiguousarray(z), energy, whole.ends)
-        web = self._web._replace(totals=kernels(self._web.totals, 0, n_kernels))
+        totals = kernels(self._exchange.totals, 0, n_kernels)
+        exchange = self._exchange._replace(totals=totals)
         f = np.empty((len(y), y.shape[1], n_kernels))
-        features = map_of(self._features, first, n_kernels)
-        _run(play_rounds, part, self._rates, own, after, x, y, f, web, features, room)
+        features = map_of(self._cell.maps[0], first, n_kernels)
+        _run(play_rounds, part, self._rates, own, after, x, y, f, exchange, features, room)
         if len(y) % 2:
-            own = carry(law, own, after, 0, y.shape[1])
+            own = carry(self._law, own, after)
         predicted = Prediction(np.empty(len(y[0])), f[0], np.empty((len(y[0]), 0)))
         sample = (x[0], predicted, x[0], y[0], predicted)
-        given: Any = (How(True, False, False), *sample, web, features, room)
+        given: Any = (How(True, False, False), *sample, exchange, features, room)
         _run(work, part, self._rates, own, own, *given, 0, y.shape[1])
         put_kernels(self._state, part, first)
         return f
@@ -471,10 +408,9 @@ class _Network:
         """Do the exchange that the last round left to be done."""
         if not self._is_open:
             return
-        own, said, n_learners = self._exchange.said, self._now, self._f.shape[1]
+        own, said, n_learners = self._exchange.said, self._now, self._n_learners
         if said is not own:
-            law: Any = self._algorithm.law
-            said = carry(law, own, said, 0, len(self._state[0]))  # and of learners elsewhere
+            said = carry(self._law, own, said)  # and of learners elsewhere
         none = np.empty((n_learners, 0))
         self._work(said, said, How(True, False, False), none, none, np.empty(n_learners))
         self._now, self._after, self._is_open = own, None, False
@@ -482,39 +418,6 @@ class _Network:
 
 def _run(function: Any, *given: Any) -> None:
     machine_code(function, *given)(*given)
-
-
-class _Measure:
-    """CV of each round, before it is run: sampled, or by moments."""
-
-    def __init__(
-        self, cell: Cell, algorithm: Algorithm, options: Options, records: Records
-    ) -> None:
-        self._cell, self._algorithm, self._records = cell, algorithm, records
-        self._dtype = options.dtype
-        self._is_kept = records.keeps("inside")
-        generator = rng.child(options.seed, "cv", cell.first_trial)
-        n_learners = cell.graphs[0].n_learners
-        self.pairs = Pairs([generator], n_learners) if options.cv == "sampled" else None
-
-    def update(self, x: Floats, total: Any) -> None:
-        """Measure the functions that are about to predict x (K, d)."""
-        found = self._algorithm.function(self._cell.state)
-        assert found is not None, "simulate measures functions only"
-        theta, weights = found
-
-        def inputs(chosen: Ints) -> Array:
-            return self._cell.maps[0](x[chosen], self._dtype)
-
-        def functions(chosen: Ints) -> tuple[Array, Floats]:
-            return theta[chosen], weights[chosen]
-
-        if self.pairs is not None:
-            self.pairs.update(functions, inputs)
-        else:
-            component = self._cell.graphs[0].component
-            inside = self._records.row("inside") if self._is_kept else None
-            by_moments(self._records.row("spread"), inside, functions, inputs, component, total)
 
 
 def _chunks(n_kernels: int, threads: int) -> list[tuple[int, int]]:

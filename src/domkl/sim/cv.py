@@ -10,182 +10,118 @@ squared: learners that agree are near to m and far from 0, and what is wanted wo
 difference of two large numbers.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.base import Algorithm, Function, Inputs, Prediction
+from domkl import rng
+from domkl.algorithms.base import Function, Inputs, Prediction
 from domkl.core.hedge import blend
 from domkl.core.jit import sweep
 from domkl.core.lanes import dot, dot_block
 from domkl.core.vectors import lines
 from domkl.errors import ParameterError
-from domkl.sim.cells import Network
+from domkl.sim.cells import Cell, Records
 from domkl.sim.mpi.shard import Total
-from domkl.sim.recorder import Records
 from domkl.typing import Array, Floats, Ints, Number
 
 N_SAMPLED_PAIRS = 1000
+MOMENT_BLOCK = 1024  # learners at a time
 
-#: θ (n, P, D) and q (n, P) of the learners with these numbers
-Functions = Callable[[Ints], tuple[Array, Floats]]
-#: and their features z (n, P, D)
+#: features z (n, P, D) of the learners with these numbers, which count on from trial to trial
 Features = Callable[[Ints], Array]
-
-
-class Pairs:
-    """Mean and variance, over pairs drawn at random, of (f_k(x_k) − f_ℓ(x_k))² in each round."""
-
-    def __init__(self, generators: list[np.random.Generator], n_learners: int) -> None:
-        self._generators, self._n_learners = generators, n_learners  # one generator per trial
-        self._means: list[Floats] = []  # of each round, (B,)
-        self._variances: list[Floats] = []
-
-    def update(self, functions: Functions, features: Features) -> None:
-        """Draw pairs k ≠ ℓ and measure them; rows of one trial stand together."""
-        n_learners = self._n_learners
-        k = self.draw(0, n_learners, N_SAMPLED_PAIRS)
-        other = (k + self.draw(1, n_learners, N_SAMPLED_PAIRS)) % n_learners
-        start = n_learners * np.arange(len(k))[:, None]
-        k, other, gaps = (start + k).ravel(), (start + other).ravel(), np.empty(k.shape)
-        sampled_gaps(gaps.ravel(), *functions(k), *functions(other), features(k))
-        self.keep(gaps)
-
-    def draw(self, low: int, high: int, size: int) -> Ints:
-        """Whole numbers (B, size) in low..high − 1, each trial's from its own generator."""
-        return np.stack([each.integers(low, high, size=size) for each in self._generators])
-
-    def keep(self, gaps: Floats) -> None:
-        """Keep this round's mean and the variance of the mean: gaps (B, S)."""
-        self._means.append(gaps.mean(axis=1))
-        self._variances.append(gaps.var(axis=1, ddof=1) / gaps.shape[1])
-
-    def sampled(self) -> tuple[Floats, Floats]:
-        """Means and their variances, (T, B) each."""
-        return np.array(self._means), np.array(self._variances)
-
-
-def by_moments(
-    spread: Floats,
-    inside: Floats | None,
-    functions: Functions,
-    features: Features,
-    component: Ints,
-    total: Total | None = None,
-) -> None:
-    """Write what `pair_gaps` does for one trial, in a time that grows as K.
-
-    Of a trial that is spread over places this is one, and ``total`` sums over them.
-    """
-    everyone = np.arange(len(spread))
-    _moments(spread, everyone, functions, features, total)
-    if inside is None:
-        return
-    if not component.any():
-        inside[:] = spread
-        return
-    by_component = np.argsort(component, kind="stable")
-    for members in np.split(by_component, np.cumsum(np.bincount(component))[:-1]):
-        out = np.empty(len(members))
-        theta, q = functions(members[:1])
-        if len(members) > theta[0].size:
-            _moments(out, members, functions, features)
-        else:
-            zeros = np.zeros(len(members), dtype=np.int64)
-            theta, q = functions(members)
-            pair_gaps(out, np.empty_like(out), theta, q, features(members), zeros, len(members))
-        inside[members] = out
-
-
-def _moments(
-    out: Floats,
-    members: Ints,
-    functions: Functions,
-    features: Features,
-    total: Total | None = None,
-) -> None:
-    def parameters(low: int, high: int) -> Array:
-        theta, q = functions(members[low:high])
-        return np.reshape(theta * q[:, :, None], (high - low, -1))
-
-    def inputs(low: int, high: int) -> Array:
-        return features(members[low:high]).reshape(high - low, -1)
-
-    moment_gaps(out, parameters, inputs, total)
 
 
 class Disagreement:
     """Sums of (f_k(x_k) − f_ℓ(x_k))² each round, exact or sampled, for all trials of a cell."""
 
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        network: Network,
-        records: Records,
-        cv: str,
-        pairs: list[np.random.Generator],
-    ) -> None:
-        self._algorithm, self._network, self._records = algorithm, network, records
-        self._cv = cv
-        self._discrepancy = records.keeps("gaps")
-        self.pairs = Pairs(pairs, network.n_learners)
-        self._room: Array | None = None
+    def __init__(self, cell: Cell, records: Records) -> None:
+        self._algorithm, self._network, self._records = cell.algorithm, cell.network, records
+        self._cv, self._discrepancy = cell.options.cv, records.keeps("gaps")
+        trials = range(cell.first_trial, cell.first_trial + cell.network.n_trials)
+        self._generators = [rng.child(cell.options.seed, "cv", trial) for trial in trials]
+        self._means: list[Floats] = []  # of each round, (B,), where pairs are sampled
+        self._variances: list[Floats] = []
 
-    def update(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
-        """Measure the functions that made this prediction."""
+    def update(
+        self, state: Any, features: Features, made: tuple[Inputs, Prediction] | None = None
+    ) -> None:
+        """Measure the functions that predict this round.
+
+        What they were given and what they made of it is needed in all modes but two: sampled pairs
+        and moments of functions of the form (6).
+        """
         if self._cv == "off" and not self._discrepancy:
             return
         function = self._algorithm.function(state)
         if function is None:
-            self._by_prediction(state, inputs, prediction)
-            return
-        graph = self._network.graph
-        if self._cv == "exact":
-            spread, inside = self._records.row("spread"), self._records.row("inside")
-            component, n_learners = graph.component, self._network.n_learners
-            pair_gaps(spread, inside, *function, inputs.z, component, n_learners)
+            assert made is not None, "compiled hosts measure functions only"
+            self._by_prediction(state, *made)
         elif self._cv == "moments":
-            self._by_moments(function, inputs.z)
+            self._by_moments(function, features)
         elif self._cv == "sampled":
-            theta, weights = function
-            self.pairs.update(lambda rows: (theta[rows], weights[rows]), lambda k: inputs.z[k])
-        if self._discrepancy:
-            functions, gaps = self._blended(function), self._records.row("gaps")
-            neighbor_gaps(gaps, functions, inputs.z, graph.indptr, graph.indices)
+            self._by_pairs(function, features)
+        elif self._cv == "exact" and made is not None:
+            spread, inside = self._records.row("spread"), self._records.row("inside")
+            component, n_learners = self._network.graph.component, self._network.n_learners
+            pair_gaps(spread, inside, *function, made[0].z, component, n_learners)
+        if self._discrepancy and function is not None and made is not None:
+            functions, graph = np.empty_like(function.theta), self._network.graph
+            blend(functions, *function)
+            gaps = self._records.row("gaps")
+            neighbor_gaps(gaps, functions, made[0].z, graph.indptr, graph.indices)
 
-    def _blended(self, function: Function) -> Array:
-        if self._room is None:
-            self._room = np.empty_like(function.theta)
-        blend(self._room, function.theta, function.weights)
-        return self._room
+    def sampled(self) -> tuple[Floats, Floats]:
+        """Means over the pairs of each round and their variances, (T, B) each."""
+        return np.array(self._means), np.array(self._variances)
 
-    def _by_moments(self, function: Function, z: Array) -> None:
-        n_learners, theta, q = self._network.n_learners, function.theta, function.weights
+    def _by_pairs(self, function: Function, features: Features) -> None:
+        """Draw pairs k ≠ ℓ of each trial and measure them."""
+        n_learners, (theta, q) = self._network.n_learners, function
+        k = self._draw(0, N_SAMPLED_PAIRS)
+        other = (k + self._draw(1, N_SAMPLED_PAIRS)) % n_learners
+        start = n_learners * np.arange(len(k))[:, None]
+        k, other, gaps = (start + k).ravel(), (start + other).ravel(), np.empty(k.shape)
+        sampled_gaps(gaps.ravel(), theta[k], q[k], theta[other], q[other], features(k))
+        self._keep(gaps)
+
+    def _draw(self, low: int, size: int) -> Ints:
+        """Whole numbers (B, size) in low..K − 1, each trial's from its own generator."""
+        high = self._network.n_learners
+        return np.stack([each.integers(low, high, size=size) for each in self._generators])
+
+    def _keep(self, gaps: Floats) -> None:
+        """Keep this round's mean and the variance of the mean: gaps (B, S)."""
+        self._means.append(gaps.mean(axis=1))
+        self._variances.append(gaps.var(axis=1, ddof=1) / gaps.shape[1])
+
+    def _by_moments(self, function: Function, features: Features) -> None:
+        """Write what `pair_gaps` does, in a time that grows as K."""
+        network = self._network
         spread, inside = self._records.row("spread"), self._records.row("inside")
-        component = self._network.graph.component.reshape(-1, n_learners)
-        for b, start in enumerate(range(0, len(z), n_learners)):
-            here = slice(start, start + n_learners)
-
-            def functions(rows: Ints, start: int = start) -> tuple[Array, Floats]:
-                return theta[start + rows], q[start + rows]
-
-            def features(rows: Ints, start: int = start) -> Array:
-                return z[start + rows]
-
-            within = inside[here] if self._records.keeps("inside") else None
-            number = component[b] - component[b].min()
-            total = self._network.total
-            by_moments(spread[here], within, functions, features, number, total)
+        everyone = np.arange(network.graph.n_learners)
+        for trial in everyone.reshape(-1, network.n_learners):
+            spread[trial] = moment_gaps(trial, function, features, network.total)
+            if not self._records.keeps("inside"):
+                continue
+            component = network.graph.component[trial]
+            if (component == component[0]).all():
+                inside[trial] = spread[trial]
+                continue
+            order = np.argsort(component, kind="stable")
+            cuts = np.flatnonzero(np.diff(component[order])) + 1
+            for members in np.split(trial[order], cuts):
+                inside[members] = _gaps_among(members, function, features)
 
     def _by_prediction(self, state: Any, inputs: Inputs, prediction: Prediction) -> None:
         """Let learners' states predict each other's inputs: learner k's by k + shift's state."""
         n_learners, graph = self._network.n_learners, self._network.graph
         if self._cv == "sampled":
-            shifts = self.pairs.draw(1, n_learners, -(-N_SAMPLED_PAIRS // n_learners))
+            shifts = self._draw(1, -(-N_SAMPLED_PAIRS // n_learners))
             gaps = [self._shifted_gap(shift, state, inputs, prediction)[0] for shift in shifts.T]
             by_trial = (np.reshape(gap, (-1, n_learners)) ** 2 for gap in gaps)
-            self.pairs.keep(np.concatenate(list(by_trial), axis=1))
+            self._keep(np.concatenate(list(by_trial), axis=1))
             if not self._discrepancy:
                 return
         spread, inside, signed = (np.zeros(graph.n_learners) for _ in range(3))
@@ -275,12 +211,7 @@ def pair_gaps(
 
 @sweep
 def sampled_gaps(
-    gaps: Floats,
-    own: Array,
-    own_weights: Floats,
-    other: Array,
-    other_weights: Floats,
-    z: Array,
+    gaps: Floats, own: Array, own_weights: Floats, other: Array, other_weights: Floats, z: Array
 ) -> None:
     """Write (f_k(x_k) − f_ℓ(x_k))² of S pairs: gaps (S,), both θ and z_k (S, P, D), q (S, P)."""
     for i in range(len(gaps)):
@@ -303,49 +234,55 @@ def neighbor_gaps(out: Floats, functions: Array, z: Array, indptr: Ints, indices
         out[k] = total * total
 
 
-MOMENT_BLOCK = 1024  # learners at a time
-
-#: rows low..high − 1 of an array (K, L) that need not exist as a whole
-RowsOf = Callable[[int, int], Array]
-
-
 def moment_gaps(
-    out: Floats, parameters: RowsOf, inputs: RowsOf, total: Callable[[Floats], None] | None = None
-) -> None:
-    """Write Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² of every learner: out (K,), Θ and z as (K, P·D).
+    members: Ints, function: Function, features: Features, total: Total | None = None
+) -> Floats:
+    """Give Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² of each of these learners, over all of them: (n,).
 
     Costs 2(P·D)² multiply-adds a learner. Where learners are at several places, ``total``
     replaces an array by its sum over them.
 
     Examples
     --------
-    >>> theta, z = np.array([[1.0], [2.0], [4.0]]), np.array([[1.0], [1.0], [2.0]])
-    >>> out = np.empty(3)
-    >>> moment_gaps(out, lambda low, high: theta[low:high], lambda low, high: z[low:high])
-    >>> out.round(9)
+    >>> theta, z = np.array([[[1.0]], [[2.0]], [[4.0]]]), np.array([[[1.0]], [[1.0]], [[2.0]]])
+    >>> moment_gaps(np.arange(3), Function(theta, np.ones((3, 1))), lambda k: z[k]).round(9)
     array([10.,  5., 52.])
     """
-    summed: Floats = np.zeros(parameters(0, 1).shape[1])
-    count = np.full(1, float(len(out)))
-    for low, high in _blocks(len(out)):
-        summed += parameters(low, high).sum(axis=0, dtype=np.float64)
+    theta, q = function
+
+    def parameters(some: Ints) -> Array:
+        return np.reshape(theta[some] * q[some][:, :, None], (len(some), -1))
+
+    blocks = [members[low : low + MOMENT_BLOCK] for low in range(0, len(members), MOMENT_BLOCK)]
+    summed: Floats = np.zeros(theta[0].size)
+    count = np.full(1, float(len(members)))
+    for some in blocks:
+        summed += parameters(some).sum(axis=0, dtype=np.float64)
     if total is not None:
         total(summed)
         total(count)
     n_learners = count[0]
     mean = summed / n_learners
     spread = np.zeros((len(mean), len(mean)))
-    for low, high in _blocks(len(out)):
-        centered = parameters(low, high) - mean
+    for some in blocks:
+        centered = parameters(some) - mean
         spread += centered.T @ centered
     if total is not None:
         total(spread)
-    for low, high in _blocks(len(out)):
-        z = np.asarray(inputs(low, high), dtype=np.float64)
-        own = np.einsum("ki,ki->k", parameters(low, high) - mean, z)
-        out[low:high] = n_learners * own**2 + np.einsum("ki,ki->k", z @ spread, z)
+    gaps = []
+    for some in blocks:
+        z = np.asarray(features(some).reshape(len(some), -1), dtype=np.float64)
+        own = np.einsum("ki,ki->k", parameters(some) - mean, z)
+        gaps.append(n_learners * own**2 + np.einsum("ki,ki->k", z @ spread, z))
+    return np.concatenate(gaps)
 
 
-def _blocks(n_learners: int) -> Iterator[tuple[int, int]]:
-    for low in range(0, n_learners, MOMENT_BLOCK):
-        yield low, min(low + MOMENT_BLOCK, n_learners)
+def _gaps_among(members: Ints, function: Function, features: Features) -> Floats:
+    """The same, by pairs where there are fewer learners than parameters."""
+    theta, q = function
+    if len(members) > theta[0].size:
+        return moment_gaps(members, function, features)
+    spread, inside = np.empty(len(members)), np.empty(len(members))
+    zeros = np.zeros(len(members), dtype=np.int64)
+    pair_gaps(spread, inside, theta[members], q[members], features(members), zeros, len(members))
+    return spread

@@ -33,8 +33,6 @@ class Delayed(NamedTuple):
 
 def late_arrays(x: Floats, y: Floats, delay: int, waiting: Waiting | None) -> tuple[Floats, Floats]:
     """What is learned at the end of each round: x (T, K, d), y (T, K), NaN where nothing is."""
-    if delay == 0:
-        return x, y
     earlier = ([], []) if waiting is None else ([waiting.x], [waiting.y])
     missing = delay - sum(len(each) for each in earlier[1])
     first_x, first_y = np.zeros((missing, *x.shape[1:])), np.full((missing, *y.shape[1:]), np.nan)
@@ -61,18 +59,11 @@ def queue_of(waiting: Waiting | None) -> LateLabels[Sample]:
     return queue
 
 
-def waiting_of(queue: LateLabels[Sample], like: Waiting) -> Waiting:
-    """What waits, in arrays; ``like`` gives the shapes where nothing does."""
+def waiting_of(queue: LateLabels[Sample]) -> Waiting | None:
+    """What waits, in arrays."""
     if not len(queue):
-        return like
+        return None
     return Waiting(*(np.stack(each) for each in zip(*queue, strict=True)))
-
-
-def nothing_waits(n_trials: int, n_learners: int, n_inputs: int) -> Waiting:
-    """No rounds."""
-    n_rows = n_trials * n_learners
-    shapes = ((n_learners, n_inputs), (n_learners,), (n_rows,), (n_rows, 0), (n_rows, 0))
-    return Waiting(*(np.empty((0, *shape)) for shape in shapes))
 
 
 def split_waiting(state: Any, delay: int, n_rows: list[int]) -> tuple[Any, list[Waiting | None]]:

@@ -12,7 +12,6 @@ from domkl.core.exchange import DELIVERIES
 from domkl.core.features import RandomFeatures
 from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
-from domkl.speech.base import Speech
 from domkl.typing import Floats
 
 
@@ -30,7 +29,7 @@ class Stream(NamedTuple):
     arrays: tuple[Floats, Floats] | None
     iterator: Iterator[tuple[Floats, Floats]] | None
     #: (round, learner) of samples whose inputs are missing; those of an iterator as they come
-    blind: list[tuple[int, int]]
+    blind: list[list[int]]
 
     def rounds(self) -> Iterable[tuple[Floats, Floats]]:
         """Every round (x, y); an iterator can be had once."""
@@ -111,26 +110,19 @@ def check_algorithm(algorithm: Algorithm, trials: Trials, dtype: str) -> None:
         )
 
 
-def check_speech(speech: Speech) -> Speech:
-    """Accept a speech."""
-    if not isinstance(speech, Speech):
-        raise ParameterError(f"speech must be a Speech, got {speech!r}")
-    return speech
-
-
 def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm) -> Stream:
     """Check arrays now, and an iterator's rounds as they come."""
     n_learners, n_inputs = trials.graphs[0].n_learners, trials.maps[0].n_inputs
     if y is None:
         if not isinstance(X, Iterable) or isinstance(X, np.ndarray):
             raise DataError("X must be an iterator of rounds (x, y) where y is None")
-        blind: list[tuple[int, int]] = []
+        blind: list[list[int]] = []
         rounds = _checked_rounds(iter(X), n_learners, n_inputs, algorithm, blind)
         return Stream(None, rounds, blind)
     if isinstance(X, Iterator):
         raise DataError("y must be None where X is an iterator of rounds (x, y)")
-    inputs = _own(checks.samples("X", X, "T K d", may_miss=True))
-    targets = _own(checks.samples("y", y, "T K", may_miss=True))
+    inputs = checks.samples("X", X, "T K d", may_miss=True)
+    targets = checks.samples("y", y, "T K", may_miss=True)
     if inputs.shape[1:] != (n_learners, n_inputs):
         raise DataError(
             f"X must have shape (T, {n_learners}, {n_inputs}) for this graph and these features,"
@@ -138,7 +130,7 @@ def as_stream(X: Any, y: ArrayLike | None, trials: Trials, algorithm: Algorithm)
         )
     if targets.shape != inputs.shape[:2]:
         raise DataError(f"y must have shape {inputs.shape[:2]} as X, got {targets.shape}")
-    blind = [(int(t), int(k)) for t, k in np.argwhere(np.isnan(inputs).any(axis=2))]
+    blind = np.argwhere(np.isnan(inputs).any(axis=2)).tolist()
     return Stream(_without_gaps("X and y", inputs, targets, algorithm), None, blind)
 
 
@@ -147,31 +139,34 @@ def _checked_rounds(
     n_learners: int,
     n_inputs: int,
     algorithm: Algorithm,
-    blind: list[tuple[int, int]],
+    blind: list[list[int]],
 ) -> Iterator[tuple[Floats, Floats]]:
     for t, pair in enumerate(rounds):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise DataError(f"round {t} must be a pair (x, y), got {type(pair).__name__}")
-        x = _own(checks.samples(f"x of round {t}", pair[0], "K d", may_miss=True))
-        y = _own(checks.samples(f"y of round {t}", pair[1], "K", may_miss=True))
+        x = checks.samples(f"x of round {t}", pair[0], "K d", may_miss=True)
+        y = checks.samples(f"y of round {t}", pair[1], "K", may_miss=True)
         if x.shape != (n_learners, n_inputs) or y.shape != (n_learners,):
             raise DataError(
                 f"round {t} must hold x ({n_learners}, {n_inputs}) and y ({n_learners},),"
                 f" got {x.shape} and {y.shape}"
             )
-        blind += [(t, int(k)) for k in np.flatnonzero(np.isnan(x).any(axis=1))]
+        blind += [[t, k] for k in np.flatnonzero(np.isnan(x).any(axis=1)).tolist()]
         yield _without_gaps(f"x and y of round {t}", x, y, algorithm)
 
 
 def _without_gaps(name: str, x: Floats, y: Floats, algorithm: Algorithm) -> tuple[Floats, Floats]:
     """Check the labels; samples whose inputs are missing get inputs of 0, and no label.
 
-    Such a learner follows the others, and what it predicts is not scored.
+    Such a learner follows the others, and what it predicts is not scored. Numba would compile
+    everything anew for arrays that are not contiguous and writable.
     """
+    x, y = np.require(x, None, ["C", "W"]), np.require(y, None, ["C", "W"])
     is_blind = np.asarray(np.isnan(x).any(axis=-1))
     is_missing = np.isnan(y) | is_blind
+    if algorithm.loss is not None:
+        algorithm.loss.check_labels(y[~is_missing])
     if not is_missing.any():
-        _check_labels(algorithm, y)
         return x, y
     if not algorithm.takes_missing:
         where = tuple(int(i) for i in np.argwhere(is_missing)[0])
@@ -179,7 +174,6 @@ def _without_gaps(name: str, x: Floats, y: Floats, algorithm: Algorithm) -> tupl
             f"{name} must be finite for {type(algorithm).__name__}, which takes no missing samples,"
             f" got nan at index {where}"
         )
-    _check_labels(algorithm, y[~is_missing])
     return np.where(is_blind[..., None], 0.0, x), np.where(is_blind, np.nan, y)
 
 
@@ -197,13 +191,3 @@ def check_delay(delay: int | None, y: Any, n_rounds: int | None) -> int:
     if n_rounds is not None and delay >= n_rounds:
         raise DataError(f"delay must be below the {n_rounds} rounds of the stream, got {delay}")
     return delay
-
-
-def _check_labels(algorithm: Algorithm, y: Floats) -> None:
-    if algorithm.loss is not None and y.size:
-        algorithm.loss.check_labels(y)
-
-
-def _own(values: Floats) -> Floats:
-    """Contiguous and writable: Numba would compile everything anew for an array that is not."""
-    return np.require(values, requirements=["C", "W"])

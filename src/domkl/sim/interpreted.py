@@ -9,16 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from domkl import rng
 from domkl.algorithms.base import Algorithm, Inputs, Prediction, merged
 from domkl.core.features import FeatureStack
 from domkl.errors import ParameterError
 from domkl.learner.late import Sample
-from domkl.sim.cells import Cell, Network, Options, first_state, network_of
+from domkl.sim.cells import Cell, Network, Records
 from domkl.sim.cv import Disagreement
-from domkl.sim.delay import nothing_waits, queue_of, waiting_of
+from domkl.sim.delay import queue_of, waiting_of
 from domkl.sim.inputs import Stream
-from domkl.sim.recorder import Records
 from domkl.speech.base import Voice
 from domkl.typing import Floats
 
@@ -27,31 +25,23 @@ Step = Callable[[Floats, Floats], Any]
 
 
 def run_cell(
-    cell: Cell,
-    algorithm: Algorithm,
-    stream: Stream,
-    options: Options,
-    after_rounds: Callable[[int], None],
-    step: Step | None = None,
+    cell: Cell, stream: Stream, after_rounds: Callable[[int], None], step: Step | None = None
 ) -> None:
     """Run every round of the stream, from the cell's state or from the beginning.
 
     Rounds of a cell with one trial can be learned elsewhere, by ``step``.
     """
-    network, stack, first = network_of(cell, algorithm), FeatureStack(cell.maps), cell.maps[0]
+    algorithm, network, options = cell.algorithm, cell.network, cell.options
+    stack, first, delay = FeatureStack(cell.maps), cell.maps[0], cell.options.delay
     n_trials, n_learners = network.n_trials, network.n_learners
-    is_measured = options.cv in ("exact", "moments")
-    records = Records(n_trials, n_learners, options.kept, is_measured)
-    pairs = [rng.child(options.seed, "cv", cell.first_trial + b) for b in range(n_trials)]
-    disagreement = Disagreement(algorithm, network, records, options.cv, pairs)
+    records = Records(cell)
+    disagreement = Disagreement(cell, records)
     z, energy = first.empty(n_trials, n_learners, options.dtype)
     x_all = np.empty((n_trials, n_learners, first.n_inputs))
     y_all = np.empty((n_trials, n_learners))
     inputs, y = Inputs(_joined(x_all), _joined(z), _joined(energy)), y_all.ravel()
-    state = cell.state
-    if state is None:
-        state = first_state(cell, algorithm, options.dtype)
-    queue, delay, voice = queue_of(cell.waiting), options.delay, Voice(options.speech)
+    state = cell.first_state() if cell.state is None else cell.state
+    queue, voice = queue_of(cell.waiting), Voice(options.speech)
     for x_round, y_round in stream.rounds():
         if algorithm.uses_features:
             stack.write(x_round, z, energy)
@@ -61,7 +51,7 @@ def run_cell(
             raise ParameterError(
                 f"predict must give y_hat of shape {y.shape}, got {np.shape(prediction.y_hat)}"
             )
-        disagreement.update(state, inputs, prediction)
+        disagreement.update(state, inputs.z.__getitem__, (inputs, prediction))
         if records.keeps("deviation"):
             records.row("deviation")[:] = _deviation(algorithm, state, inputs, prediction)
         records.row("predictions")[:] = prediction.y_hat
@@ -81,12 +71,9 @@ def run_cell(
                     stack.write(late.x, z, energy)
             state = learn(algorithm, state, inputs, y, late.prediction, network, voice)
         after_rounds(n_trials)
-    cell.state, cell.records = state, records
+    cell.state, cell.records, cell.sampled = state, records, disagreement.sampled()
     if delay:
-        nothing = nothing_waits(n_trials, n_learners, first.n_inputs)
-        cell.waiting = waiting_of(queue, nothing)
-    if options.cv == "sampled":
-        cell.sampled_mean, cell.sampled_variance = disagreement.pairs.sampled()
+        cell.waiting = waiting_of(queue)
 
 
 def learn(

@@ -1,7 +1,7 @@
 """What a simulation gives."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +11,7 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
-from domkl.sim.cells import Cell, Options
+from domkl.sim.cells import Cell
 from domkl.sim.delay import Delayed, joined_waiting
 from domkl.typing import Array, Floats, Ints
 
@@ -104,71 +104,94 @@ class Run:
         return f"Run({trials}{self.mse.shape[-1]} rounds, mse={mse:.4g}, cv={cv:.4g})"
 
 
-def collect(cells: list[Cell], algorithm: Algorithm, options: Options) -> Run:
-    """Join the cells' trials into one Run with a trial axis."""
+def collect(cells: list[Cell], blind: list[list[int]], is_batch: bool) -> Run:
+    """Join the cells' trials into one Run, with a trial axis if it is a batch.
+
+    Of the samples that are ``blind``, (round, learner), the predictions count for nothing.
+    """
+    algorithm, n_learners = cells[0].algorithm, cells[0].network.n_learners
     functions = [algorithm.function(cell.state) for cell in cells]
-    graphs = [graph for cell in cells for graph in cell.graphs]
-    n_learners = graphs[0].n_learners
-    component = np.stack([graph.component for graph in graphs])
-    predictions, spread, inside, gaps = (
-        _kept(cells, name) for name in ("predictions", "spread", "inside", "gaps")
-    )
-    targets = _kept(cells[:1], "targets")  # the same in every trial
-    cv, cv_error = _consensus_violation(cells, options.cv)
+    thetas = [
+        getattr(cell.state, "theta", getattr(found, "theta", None))
+        for cell, found in zip(cells, functions, strict=True)
+    ]
+    cv, cv_error = _consensus_violation(cells)
+    counts = _found(cells, "n_labels")
+    predictions = _found(cells, "predictions")
+    if predictions is not None:
+        for t, k in blind:
+            predictions[:, t, k] = np.nan
+    found = {
+        "mse": running_average(_found(cells, "squared_error"), axis=1, counts=counts),
+        "cv": cv,
+        "cv_error": cv_error,
+        "predictions": predictions,
+        "theta": _joined(thetas, n_learners),
+        "weights": _joined([getattr(each, "weights", None) for each in functions], n_learners),
+        "component": np.stack([graph.component for cell in cells for graph in cell.graphs]),
+        "discrepancy": _found(cells, "gaps"),
+        "deviation": _found(cells, "deviation"),
+        "pair_sums": _found(cells, "spread"),
+        "component_sums": _found(cells, "inside"),
+    }
+    if not is_batch:
+        found = {name: None if each is None else each[0] for name, each in found.items()}
+    targets = _found(cells[:1], "targets")  # the same in every trial
     return Run(
-        mse=running_average(
-            _records(cells, "squared_error"), axis=1, counts=_records(cells, "n_labels")
-        ),
-        cv=cv,
-        cv_mode=options.cv,
-        cv_error=cv_error,
-        predictions=predictions,
-        theta=_final(
-            [
-                getattr(cell.state, "theta", getattr(f, "theta", None))
-                for cell, f in zip(cells, functions, strict=True)
-            ],
-            n_learners,
-        ),
-        weights=_final([getattr(f, "weights", None) for f in functions], n_learners),
+        **found,
+        cv_mode=cells[0].options.cv,
         loss=algorithm.loss,
-        state=_joined_state(cells, options.delay),
-        component=component,
-        discrepancy=gaps,
-        deviation=_kept(cells, "deviation"),
+        state=_final_state(cells),
         targets=None if targets is None else targets[0],
-        pair_sums=spread,
-        component_sums=inside,
     )
 
 
-def _consensus_violation(cells: list[Cell], mode: str) -> tuple[Floats, Floats]:
+def _consensus_violation(cells: list[Cell]) -> tuple[Floats, Floats]:
+    mode = cells[0].options.cv
     if mode == "sampled":
-        mean = np.concatenate([np.array(cell.sampled_mean).T for cell in cells])
-        variance = np.concatenate([np.array(cell.sampled_variance).T for cell in cells])
+        sampled = [cell.sampled for cell in cells if cell.sampled is not None]
+        mean, variance = (np.concatenate(each, axis=1).T for each in zip(*sampled, strict=True))
         rounds = np.arange(1, mean.shape[1] + 1)
         return running_average(mean, axis=1), np.sqrt(running_average(variance, axis=1) / rounds)
-    mean = running_average(_records(cells, "disagreement"), axis=1)
-    return mean, np.zeros_like(mean) if mode in ("exact", "moments") else np.full_like(mean, np.nan)
+    mean = running_average(_found(cells, "disagreement"), axis=1)
+    return mean, np.full_like(mean, np.nan if mode == "off" else 0.0)
 
 
-def single(run: Run) -> Run:
-    """Drop the trial axis of a Run with one trial."""
-    keep = ("cv_mode", "loss", "state", "targets")
-    values = {item.name: getattr(run, item.name) for item in fields(run)}
-    return Run(
-        **{
-            name: value if name in keep or value is None else value[0]
-            for name, value in values.items()
-        }
-    )
+def _found(cells: list[Cell], name: str) -> Any:
+    """What the records of all trials have of a name, or None."""
+    return _joined([cell.records.found(name) for cell in cells if cell.records])
 
 
-def split_state(state: Any, templates: list[Any], is_reused: bool) -> list[Any]:
+def _joined(parts: Sequence[Any], n_learners: int | None = None) -> Any:
+    """All in one array, by trial if it is told how many learners one has; None without any.
+
+    One alone is not copied: a large network's state is most of the memory.
+    """
+    if parts[0] is None:
+        return None
+    joined = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return joined if n_learners is None else joined.reshape(-1, n_learners, *joined.shape[1:])
+
+
+def _final_state(cells: list[Cell]) -> Any:
+    states = [cell.state for cell in cells]
+    state = type(states[0])(*(_joined(parts) for parts in zip(*states, strict=True)))
+    waiting = [cell.waiting for cell in cells if cell.waiting is not None]
+    return Delayed(state, joined_waiting(waiting)) if waiting else state
+
+
+def split_state(
+    algorithm: Algorithm, state: Any, templates: list[Any], is_reused: bool
+) -> list[Any]:
     """Cut a state of all trials into the cells' own; templates say how long each is.
 
     They are copies, unless it ``is_reused``.
     """
+    if type(state) is not type(templates[0]):
+        raise ParameterError(
+            f"state must come from a run of {type(algorithm).__name__},"
+            f" got {type(state).__module__}.{type(state).__qualname__}"
+        )
     cut = []
     for name, values, *parts in zip(templates[0]._fields, state, *templates, strict=True):
         lengths = [len(part) for part in parts]
@@ -179,45 +202,10 @@ def split_state(state: Any, templates: list[Any], is_reused: bool) -> list[Any]:
                 f"state.{name} must have shape {shape} of {dtype} for these trials, got {got}"
             )
         parts = np.split(values, np.cumsum(lengths)[:-1])
-        cut.append([_own(part) if is_reused else part.copy() for part in parts])
+        # as it is only where it can be written to, contiguous
+        own = (np.require(part, None, ["C", "W"]) if is_reused else part.copy() for part in parts)
+        cut.append(list(own))
     return [type(state)(*parts) for parts in zip(*cut, strict=True)]
-
-
-def _own(part: Any) -> Any:
-    """As it is where it can be written to, contiguous; else a copy."""
-    return np.require(part, requirements=["C", "W"])
-
-
-def _joined_state(cells: list[Cell], delay: int) -> Any:
-    states = [cell.state for cell in cells]
-    joined = (_joined(parts) for parts in zip(*states, strict=True))
-    state = type(states[0])(*joined)
-    if not delay:
-        return state
-    return Delayed(state, joined_waiting([cell.waiting for cell in cells if cell.waiting]))
-
-
-def _joined(parts: Sequence[Any]) -> Any:
-    """All in one array; one alone is not copied, a large network's state is most of the memory."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _records(cells: list[Cell], what: str) -> Floats:
-    """(all trials, T)."""
-    return np.concatenate([getattr(cell.records, what)() for cell in cells])
-
-
-def _kept(cells: list[Cell], name: str) -> Any:
-    """(all trials, T, K), or None."""
-    parts = [cell.records.kept(name) for cell in cells if cell.records is not None]
-    return None if parts[0] is None else _joined(parts)
-
-
-def _final(parts: list[Any], n_learners: int) -> Any:
-    if parts[0] is None:
-        return None
-    joined = _joined(parts)
-    return joined.reshape(-1, n_learners, *joined.shape[1:])
 
 
 def _by_component(per_learner: Floats | None, component: Ints, partners: Any) -> Floats | None:

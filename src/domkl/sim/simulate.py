@@ -1,12 +1,12 @@
 """`simulate`: distribute the trials over the cores, run them, collect the results."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from domkl import checks
 from domkl.algorithms.base import Algorithm, Inputs
@@ -15,20 +15,12 @@ from domkl.core.jit import IS_COMPILING
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.sim.blocked import play_network
-from domkl.sim.cells import Cell, Options, first_state, network_of
+from domkl.sim.cells import Cell, Options
 from domkl.sim.compiled import play_trial
 from domkl.sim.delay import split_waiting
-from domkl.sim.inputs import (
-    Stream,
-    Trials,
-    as_stream,
-    as_trials,
-    check_algorithm,
-    check_delay,
-    check_speech,
-)
+from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
 from domkl.sim.interpreted import Step, learn, run_cell
-from domkl.sim.result import Run, collect, single, split_state
+from domkl.sim.result import Run, collect, split_state
 from domkl.sim.threads import available_cores, run_all
 from domkl.speech.base import Speech, Voice
 from domkl.speech.plain import PLAIN
@@ -40,7 +32,7 @@ PLAYED_UP_TO = 128  # learners, of relative cost 1: too few to be shared out amo
 PLAYED_ON_ONE_CORE = 32  # learners whose state stays in the core's own cache
 
 Progress = Callable[[int, int | None], None]
-Host = Callable[[Cell, Algorithm, Stream, Options, Callable[[int], None]], None]
+Host = Callable[[Cell, Stream, Callable[[int], None]], None]
 #: how learners exchange elsewhere: graph, features, algorithm, options and number of a trial
 Mesh = Callable[[Graph, RandomFeatures, Algorithm, Options, int], Step]
 
@@ -141,15 +133,19 @@ def simulate(
     dtype = getattr(dtype, "__name__", dtype)  # numpy's own types go by their names
     check_algorithm(algorithm, trials, dtype)
     stream = as_stream(X, y, trials, algorithm)
-    options = _options(trials, stream, cv, dtype, keep_predictions, seed)
+    n_trials, n_learners = len(trials.graphs), trials.graphs[0].n_learners
+    if cv is None:
+        cv = "exact" if n_learners <= EXACT_CV_UP_TO else "sampled"
+    if cv == "sampled" and n_learners == 1:
+        cv = "exact"  # there is no pair to draw
+    keep = stream.arrays is not None if keep_predictions is None else keep_predictions
+    kept = ("predictions", "targets") * keep + ("gaps",) * discrepancy + ("deviation",) * deviation
+    kept += ("spread", "inside") * (keep and cv in ("exact", "moments"))
     n_late = check_delay(delay, y, stream.n_rounds)
-    options = replace(options, delay=n_late, speech=check_speech(speech))
-    algorithm = algorithm.delayed(options.delay)
-    extra = ("gaps",) * discrepancy + ("deviation",) * deviation
-    is_patient = interpreted is None
-    options = replace(options, kept=options.kept + extra, is_patient=is_patient)
+    algorithm = algorithm.delayed(n_late)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
-    options = replace(options, threads=max(1, threads // len(trials.graphs)))
+    n_threads, is_patient = max(1, threads // n_trials), interpreted is None
+    options = Options(dtype, cv, kept, seed, n_threads, is_patient, n_late, speech)
     play = run_cell if interpreted else _host(algorithm, trials, stream, options)
     if mesh is not None:
         if not callable(mesh) or isinstance(mesh, type):
@@ -157,43 +153,24 @@ def simulate(
         if state is not None:
             raise ParameterError("state must be None with mesh, got one: its learners start anew")
         play = partial(_play_in_mesh, mesh)
-    cells = _cells(trials, _n_cells(trials, stream, options, threads, play is not run_cell))
-    options = replace(options, threads=max(1, threads // len(cells)))
+    n_cells = n_trials if play is not run_cell else _n_cells(trials, stream, dtype, threads)
+    cuts = np.linspace(0, n_trials, n_cells + 1).astype(int).tolist()
+    cells = [
+        Cell(trials.graphs[low:high], trials.maps[low:high], algorithm, options, low)
+        for low, high in pairwise(cuts)
+    ]
     if state is not None:
-        _resume(cells, algorithm, state, options, reuse_state)
+        _resume(cells, state, reuse_state)
 
-    n_rounds = stream.n_rounds
-    total = None if n_rounds is None else n_rounds * len(trials.graphs)
-    given = (algorithm, stream, options)
-    run_all(play, cells, given, threads, total, progress, is_inline=stream.arrays is None)
+    total = None if stream.n_rounds is None else stream.n_rounds * n_trials
+
+    def job(cell: Cell, after_rounds: Callable[[int], None]) -> None:
+        play(cell, stream, after_rounds)
+
+    run_all(job, cells, threads, total, progress, is_inline=stream.arrays is None)
     if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
-    run = collect(cells, algorithm, options)
-    if run.predictions is not None:
-        for t, k in stream.blind:
-            run.predictions[:, t, k] = np.nan
-    return run if trials.is_batch else single(run)
-
-
-def _options(
-    trials: Trials,
-    stream: Stream,
-    cv: str | None,
-    dtype: Real,
-    keep_predictions: bool | None,
-    seed: int,
-) -> Options:
-    n_learners = trials.graphs[0].n_learners
-    if cv is None:
-        cv = "exact" if n_learners <= EXACT_CV_UP_TO else "sampled"
-    checks.choice("cv", cv, ("exact", "moments", "sampled", "off"))
-    checks.choice("dtype", dtype, ("float64", "float32"))
-    if cv == "sampled" and n_learners == 1:
-        cv = "exact"  # there is no pair to draw
-    keep = stream.arrays is not None if keep_predictions is None else keep_predictions
-    kept: tuple[str, ...] = ("predictions", "targets") if keep else ()
-    kept += ("spread", "inside") if keep and cv in ("exact", "moments") else ()
-    return Options(np.dtype(dtype), cv, kept, seed)
+    return collect(cells, stream.blind, trials.is_batch)
 
 
 def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> Host:
@@ -215,71 +192,45 @@ def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options
 
 
 def _play_in_mesh(
-    mesh: Mesh,
-    cell: Cell,
-    algorithm: Algorithm,
-    stream: Stream,
-    options: Options,
-    after_rounds: Callable[[int], None],
+    mesh: Mesh, cell: Cell, stream: Stream, after_rounds: Callable[[int], None]
 ) -> None:
     """Run a cell of one trial whose learners exchange elsewhere."""
-    step = mesh(cell.graphs[0], cell.maps[0], algorithm, options, cell.first_trial)
-    run_cell(cell, algorithm, stream, options, after_rounds, step)
+    step = mesh(cell.graphs[0], cell.maps[0], cell.algorithm, cell.options, cell.first_trial)
+    run_cell(cell, stream, after_rounds, step)
 
 
-def is_compilable(algorithm: Algorithm, features: RandomFeatures, dtype: DTypeLike) -> bool:
+def is_compilable(algorithm: Algorithm, features: RandomFeatures, dtype: str) -> bool:
     """Whether Numba takes the law: a user's is tried on one learner and one sample."""
     law: Any = algorithm.law
     if law.state.__module__.startswith("domkl.") or not law.is_compiled:
         return bool(law.is_compiled or not IS_COMPILING)
-    smallest = Cell([Graph.empty(1)], [features])
-    network, state = network_of(smallest, algorithm), first_state(smallest, algorithm, dtype)
-    z, energy = features.empty(1, 1, dtype)
+    smallest = Cell([Graph.empty(1)], [features], algorithm, Options(dtype))
+    state, (z, energy) = smallest.first_state(), features.empty(1, 1, dtype)
     inputs = Inputs(np.zeros((1, features.n_inputs)), z[0], energy[0])
     prediction = algorithm.predict(state, inputs)
-    learn(algorithm, state, inputs, np.ones(1), prediction, network, Voice(PLAIN))
+    learn(algorithm, state, inputs, np.ones(1), prediction, smallest.network, Voice(PLAIN))
     algorithm.function(state)
     return bool(law.is_compiled)
 
 
-def _n_cells(
-    trials: Trials, stream: Stream, options: Options, threads: int, is_compiled: bool
-) -> int:
-    """One trial each, where rounds are compiled; one for all, where the stream comes only once.
+def _n_cells(trials: Trials, stream: Stream, dtype: str, threads: int) -> int:
+    """How many cells share the trials of interpreted rounds: one, where the stream comes only once.
 
     Else cells small enough for a core's cache, large enough for its calls, even for the threads.
     """
-    if is_compiled:
-        return len(trials.graphs)
     if stream.arrays is None:
         return 1
     features, n_learners = trials.maps[0], trials.graphs[0].n_learners
     theta = n_learners * features.n_kernels * features.n_features
-    per_trial = 4 * theta * np.dtype(options.dtype).itemsize + features.turns.nbytes
+    per_trial = 4 * theta * np.dtype(dtype).itemsize + features.turns.nbytes
     n_cells = -(-len(trials.graphs) // max(1, round(CELL_BYTES / per_trial)))
     return min(-(-n_cells // threads) * threads, len(trials.graphs))
 
 
-def _cells(trials: Trials, n_cells: int) -> list[Cell]:
-    graphs, maps, _ = trials
-    places = np.array_split(np.arange(len(graphs)), n_cells)
-    return [
-        Cell([graphs[b] for b in part], [maps[b] for b in part], int(part[0])) for part in places
-    ]
-
-
-def _resume(
-    cells: list[Cell], algorithm: Algorithm, state: Any, options: Options, is_reused: bool
-) -> None:
-    templates = [first_state(cell, algorithm, options.dtype) for cell in cells]
-    n_rows = [len(cell.graphs) * cell.graphs[0].n_learners for cell in cells]
-    state, waiting = split_waiting(state, options.delay, n_rows)
-    if type(state) is not type(templates[0]):
-        raise ParameterError(
-            f"state must come from a run of {type(algorithm).__name__},"
-            f" got {type(state).__module__}.{type(state).__qualname__}"
-        )
-    for cell, part in zip(cells, split_state(state, templates, is_reused), strict=True):
-        cell.state = part
-    for cell, waits in zip(cells, waiting, strict=True):
-        cell.waiting = waits
+def _resume(cells: list[Cell], state: Any, is_reused: bool) -> None:
+    n_rows = [cell.network.graph.n_learners for cell in cells]
+    state, waiting = split_waiting(state, cells[0].options.delay, n_rows)
+    templates = [cell.first_state() for cell in cells]
+    states = split_state(cells[0].algorithm, state, templates, is_reused)
+    for cell, part, waits in zip(cells, states, waiting, strict=True):
+        cell.state, cell.waiting = part, waits

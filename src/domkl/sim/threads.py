@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Self
 
 REPORT_EVERY = 0.1  # seconds
@@ -26,10 +25,10 @@ def available_cores() -> int:
 class _Counter:
     """Rounds done, counted by many threads; raises in all of them once stopped."""
 
-    def __init__(self, report: Callable[[int], None] | None) -> None:
+    def __init__(self, report: Callable[[], None] | None) -> None:
         self.done = 0
         self.is_stopped = False
-        self._report = report
+        self._report = report  # where jobs run on the caller's thread
         self._next = time.monotonic() + REPORT_EVERY
         self._lock = threading.Lock()
 
@@ -38,51 +37,46 @@ class _Counter:
             raise _StoppedError
         with self._lock:
             self.done += rounds
-        if self._report is not None:
-            self.report_when_due()
-
-    def report_when_due(self) -> None:
-        now = time.monotonic()
-        if self._report is not None and now >= self._next:
-            self._next = now + REPORT_EVERY
-            self._report(self.done)
+        if self._report is not None and time.monotonic() >= self._next:
+            self._next = time.monotonic() + REPORT_EVERY
+            self._report()
 
 
 def run_all(
-    job: Callable[..., None],
+    job: Callable[[Any, Callable[[int], None]], None],
     cells: list[Any],
-    given: tuple[Any, ...],
     threads: int,
     total: int | None,
     progress: Callable[[int, int | None], None] | None,
     *,
     is_inline: bool,
 ) -> None:
-    """Call job(cell, *given, after_rounds) for every cell, on this many threads.
+    """Call job(cell, after_rounds) for every cell, on this many threads.
 
     ``progress`` is called on the caller's thread. An error in a job, or Ctrl-C, ends all. Jobs run
     on the caller's thread only if ``is_inline``, as an iterator that the caller gave may demand:
     Ctrl-C in the middle of Numba's compiler breaks it for the rest of the process.
     """
-    report = None if progress is None else lambda done: progress(done, total)
+
+    def report() -> None:
+        if progress is not None:
+            progress(counter.done, total)
+
+    counter = _Counter(report if is_inline else None)
     if is_inline:
-        counter = _Counter(report)
         for cell in cells:
-            job(cell, *given, counter.add)
+            job(cell, counter.add)
     else:
-        counter = _Counter(None)
-        _run_threads(job, cells, given, min(threads, len(cells)), counter, report)
-    if report is not None:
-        report(counter.done)
+        _run_threads(job, cells, min(threads, len(cells)), counter, report)
+    report()
 
 
 def _run_threads(
     job: Callable[..., None],
     cells: list[Any],
-    given: tuple[Any, ...],
     threads: int,
     counter: _Counter,
-    report: Callable[[int], None] | None,
+    report: Callable[[], None],
 ) -> None:
     todo: SimpleQueue[Any] = SimpleQueue()
     done: SimpleQueue[BaseException | None] = SimpleQueue()
@@ -92,7 +86,7 @@ def _run_threads(
     def work() -> None:
         try:
             while True:
-                job(todo.get_nowait(), *given, counter.add)
+                job(todo.get_nowait(), counter.add)
         except Empty:
             done.put(None)
         except BaseException as error:
@@ -101,28 +95,21 @@ def _run_threads(
     workers = [threading.Thread(target=work, daemon=True) for _ in range(threads)]
     for worker in workers:
         worker.start()
+    n_done = 0
     try:
-        for _ in workers:
-            error = _wait_for(done, counter, report)
+        while n_done < threads:
+            try:
+                error = done.get(timeout=REPORT_EVERY)
+            except Empty:
+                report()
+                continue
             if error is not None:
                 raise error
+            n_done += 1
     finally:
         counter.is_stopped = True
     for worker in workers:
         worker.join()
-
-
-def _wait_for(
-    done: "SimpleQueue[BaseException | None]",
-    counter: _Counter,
-    report: Callable[[int], None] | None,
-) -> BaseException | None:
-    while True:
-        try:
-            return done.get(timeout=REPORT_EVERY)
-        except Empty:
-            if report is not None:
-                report(counter.done)
 
 
 class Team:
@@ -144,11 +131,6 @@ class Team:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)

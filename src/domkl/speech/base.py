@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from domkl.core.exchange import fields_that
-from domkl.core.jit import FOREIGN, IS_COMPILING, compiled_as, name_apart, sweep
-from domkl.core.numba_internals import class_of, machine_code
+from domkl.core.jit import FOREIGN, IS_COMPILING, name_apart, sweep
+from domkl.core.numba_internals import by_class, machine_code
 from domkl.typing import Array
 
 #: arrays by the name of a message's field
@@ -88,18 +88,10 @@ def words_for(message: Any) -> Any:
     return type(message)(*(np.zeros_like(values) for values in message))
 
 
-def utter(memory: Any, message: Any, said: Any) -> None:
+@by_class
+def utter(memory: Any, message: Any, said: Any) -> Any:
     """Call the speech's own; an exact one has no memory, and what it says is the message."""
-    if memory is not None:
-        SPEECHES[type(memory)].utter(memory, message, said)
-
-
-@compiled_as(utter)
-def _utter(memory: Any, message: Any, said: Any) -> Any:
-    if class_of(memory) is None:
-        return lambda memory, message, said: None
-    own = SPEECHES[class_of(memory)].utter
-    return lambda memory, message, said: own(memory, message, said)
+    return "pass" if memory is None else SPEECHES[memory].utter
 
 
 class Layout:
@@ -141,12 +133,8 @@ class Layout:
 
     def encode(self, said: Any, edge: int) -> bytes:
         """Return what the neighbor at this position gets."""
-        parts = []
-        for field in self.fields:
-            rows: Array = getattr(said, field)
-            row = rows[edge if field in self._by_edge else 0]
-            parts.append(row.astype(self._sent[field], copy=False).tobytes())
-        return b"".join(parts)
+        rows = {f: getattr(said, f)[edge if f in self._by_edge else 0] for f in self.fields}
+        return self.encode_fields(rows)
 
     def decode(self, payload: bytes | memoryview) -> Fields:
         """Return what was said, one row of each field."""
@@ -155,4 +143,5 @@ class Layout:
 
     def encode_fields(self, fields: Mapping[str, Array]) -> bytes:
         """Return the bytes that `decode` gives these fields of."""
-        return b"".join(fields[f].astype(self._sent[f]).tobytes() for f in self.fields)
+        sent = (fields[f].astype(self._sent[f], copy=False) for f in self.fields)
+        return b"".join(each.tobytes() for each in sent)

@@ -14,7 +14,7 @@ from domkl.errors import WireError
 from domkl.learner.restore import restored_state
 from domkl.mesh.protocol.families import family_of
 from domkl.mesh.protocol.wire import Frame, Kind, Offer, OfferFormat
-from domkl.sim.cells import Cell, first_state
+from domkl.sim.cells import Cell
 from domkl.speech.base import Layout
 
 K, D_IN = 5, 3
@@ -577,7 +577,7 @@ def test_float32_stays_within_a_thousandth_of_float64():
 def learned_with(algorithm, features, X, y, weights):
     """The state of one learner after these samples with these weights."""
     alone = Net(np.zeros(1), np.ones(1), np.zeros(2, dtype=np.int64))
-    state = first_state(Cell([domkl.Graph.empty(1)], [features]), algorithm, np.float64)
+    state = Cell([domkl.Graph.empty(1)], [features], algorithm).first_state()
     for x, label, weight in zip(X, y, weights, strict=True):
         z = features(x)[None]
         inputs = Inputs(x[None], z, (z**2).sum(axis=2))

@@ -13,8 +13,7 @@ def wires_of(graph, span=1):
     """The network as hosts hand it over; ``span`` learners share a total."""
     edges = list(zip(graph.sources, graph.indices, strict=True))
     reverse = np.array([edges.index((b, a)) for a, b in edges], dtype=np.int64)
-    degree = graph.degree.astype(float)
-    return Wires(graph.indptr, graph.indices, graph.metropolis[1], reverse, degree, span)
+    return Wires(graph.indptr, graph.indices, graph.metropolis[1], reverse, span)
 
 
 @st.composite
@@ -98,7 +97,7 @@ def test_some_learners_may_hear_rows_that_are_elsewhere():
     """As over MPI ranks: two learners here, three rows to be heard."""
     values, own = np.array([[1.0], [2.0], [30.0]]), np.array([[1.0], [2.0]])
     indptr, indices, none = np.array([0, 2, 3]), np.array([1, 2, 0]), np.empty(0, np.int64)
-    wires = Wires(indptr, indices, np.empty(0), none, np.array([2.0, 1.0]), 1)
+    wires = Wires(indptr, indices, np.empty(0), none, 1)
     assert delivered("gap", values, own, wires).ravel().tolist() == [1 + 29, -1]
 
 

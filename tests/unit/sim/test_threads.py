@@ -22,7 +22,7 @@ def test_every_cell_is_done_once_and_progress_ends_with_all(threads, is_inline):
         done.append(cell)
 
     cells = [3, 1, 4, 1, 5]
-    run_all(job, cells, (), threads, 28, lambda *given: told.append(given), is_inline=is_inline)
+    run_all(job, cells, threads, 28, lambda *given: told.append(given), is_inline=is_inline)
     assert sorted(done) == sorted(cells)
     assert told[-1] == (28, 28)
     assert [n for n, _ in told] == sorted(n for n, _ in told)
@@ -33,7 +33,6 @@ def test_progress_is_told_on_the_thread_of_the_caller():
     run_all(
         lambda cell, after_rounds: after_rounds(1),
         [1, 2, 3],
-        (),
         2,
         None,
         lambda done, total: where.append((threading.get_ident(), total)),
@@ -49,7 +48,7 @@ def test_an_error_in_a_job_is_raised_here(is_inline):
             raise ValueError("the second one")
 
     with pytest.raises(ValueError, match="the second one"):
-        run_all(job, [1, 2], (), 2, None, None, is_inline=is_inline)
+        run_all(job, [1, 2], 2, None, None, is_inline=is_inline)
 
 
 def test_an_error_in_one_job_ends_the_others():
@@ -66,7 +65,7 @@ def test_an_error_in_one_job_ends_the_others():
             after_rounds(1)
 
     with pytest.raises(ValueError, match="stop"):
-        run_all(job, ["goes on", "fails"], (), 2, None, None, is_inline=False)
+        run_all(job, ["goes on", "fails"], 2, None, None, is_inline=False)
     for each in workers:
         each.join(60)
         assert not each.is_alive()
@@ -77,7 +76,6 @@ def test_jobs_on_threads_leave_the_main_thread_free_for_ctrl_c():
     run_all(
         lambda cell, after_rounds: where.append(threading.current_thread()),
         [1, 2],
-        (),
         1,
         None,
         None,

@@ -35,9 +35,8 @@ class Kept:
     ) -> None:
         """Keep the state after so many rounds, what waits, and what was summed in each round."""
         with storage.replacing(self._path(n_rounds)) as file:
-            fields = _named(state._asdict())
-            if waiting is not None:
-                fields |= {f"waiting.{name}": each for name, each in waiting._asdict().items()}
+            parts = {"state": state} | ({} if waiting is None else {"waiting": waiting})
+            fields = {f"{part}.{n}": v for part in parts for n, v in parts[part]._asdict().items()}
             np.savez(file, fingerprint=self._fingerprint, sums=sums, **fields)
 
     def read(self, n_rounds: int) -> tuple[dict[str, Any], Floats, Waiting | None]:
@@ -63,7 +62,3 @@ class Kept:
 
     def _path(self, n_rounds: int) -> Path:
         return self._folder / f"{self._prefix}-{n_rounds}.npz"
-
-
-def _named(fields: dict[str, Any]) -> dict[str, Any]:
-    return {f"state.{name}": values for name, values in fields.items()}

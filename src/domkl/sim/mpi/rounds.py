@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from domkl.algorithms.base import Algorithm, Sizes
 from domkl.errors import ParameterError
 from domkl.learner.restore import restored_state
 from domkl.metrics.curves import running_average
 from domkl.sim.blocked import play_network
-from domkl.sim.cells import Cell, Options
+from domkl.sim.cells import Cell
 from domkl.sim.delay import Delayed, split_waiting
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
@@ -28,32 +27,25 @@ class Rounds:
     they say.
     """
 
-    def __init__(self, cell: Cell, algorithm: Algorithm, options: Options, state: Any) -> None:
+    def __init__(self, cell: Cell, state: Any) -> None:
         assert cell.place is not None, "a shard is a place"
-        self._cell, self._algorithm, self._options = cell, algorithm, options
-        self._shard = cell.place.shard
-        is_compiled = algorithm.law is not None
+        self._cell, self._algorithm, self._shard = cell, cell.algorithm, cell.place.shard
+        is_compiled = cell.algorithm.law is not None
         self._play = play_network if is_compiled else run_cell
-        n_rows = self._shard.n_rows if is_compiled else self._shard.n_learners
-        cell.state = self._first_state(n_rows)
-        if options.cv != "off" and algorithm.function(cell.state) is None:
+        cell.state = cell.first_state(self._shard.n_rows if is_compiled else None)
+        if cell.options.cv != "off" and cell.algorithm.function(cell.state) is None:
             raise ParameterError(
-                f"cv must be 'off' for {type(algorithm).__name__}, which has no function(),"
-                f" got {options.cv!r}"
+                f"cv must be 'off' for {type(cell.algorithm).__name__}, which has no function(),"
+                f" got {cell.options.cv!r}"
             )
         if state is not None:
-            state, (cell.waiting,) = split_waiting(state, options.delay, [self._shard.n_learners])
+            n_rows = [self._shard.n_learners]
+            state, (cell.waiting,) = split_waiting(state, cell.options.delay, n_rows)
             self._put(state)
         self.n_rounds = 0
         #: of each stretch, (3, rounds): squared errors, spread, labels
         self._sums: list[Floats] = []
         self._predictions: list[Floats] = []
-
-    def _first_state(self, n_rows: int) -> Any:
-        features, n_edges = self._cell.maps[0], len(self._shard.indices)
-        sizes = (n_rows, features.n_kernels, features.n_features, features.n_inputs, n_edges)
-        dtype = self._options.dtype
-        return self._algorithm.init(Sizes(*sizes, dtype, features.n_frequencies, features.linear))
 
     @property
     def final_state(self) -> Any:
@@ -68,12 +60,7 @@ class Rounds:
         return type(self._cell.state)(*(values[:n_learners] for values in self._cell.state))
 
     def _put(self, state: Any) -> None:
-        if type(state) is not type(self._cell.state):
-            raise ParameterError(
-                f"state must come from a run of {type(self._algorithm).__name__},"
-                f" got {type(state).__module__}.{type(state).__name__}"
-            )
-        (given,) = split_state(state, [self.state], is_reused=True)
+        (given,) = split_state(self._algorithm, state, [self.state], is_reused=True)
         for own, values in zip(self.state, given, strict=True):
             own[:] = values
 
@@ -117,16 +104,17 @@ class Rounds:
     ) -> bool:
         """Whether there were any."""
         stream, n_learners = Stream(None, rounds, []), self._shard.n_learners
-        self._play(self._cell, self._algorithm, stream, self._options, after_rounds)
+        self._play(self._cell, stream, after_rounds)
         records = self._cell.records
         if records is None or records.n_rounds == 0:
             return False
-        spread = records.disagreement()[0] * max(n_learners - 1, 1)
-        error, n_labels = records.squared_error()[0], records.n_labels()[0]
+        names = ("disagreement", "squared_error", "n_labels")
+        spread, error, n_labels = (records.found(name)[0] for name in names)
+        spread = spread * max(n_learners - 1, 1)
         squares = n_labels * np.nan_to_num(error)
         self._sums.append(np.stack([squares, n_learners * spread, n_labels]))
         self.n_rounds += records.n_rounds
-        kept = records.kept("predictions")
+        kept = records.found("predictions")
         if kept is not None:
             self._predictions.append(kept[0])
         return True

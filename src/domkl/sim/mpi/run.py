@@ -21,15 +21,7 @@ from domkl.errors import DataError, GraphError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.graphs.partition import Cut, partition
 from domkl.sim.cells import Cell, Options
-from domkl.sim.inputs import (
-    Stream,
-    Trials,
-    as_stream,
-    as_trials,
-    check_algorithm,
-    check_delay,
-    check_speech,
-)
+from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
 from domkl.sim.mpi.checkpoints import Kept
 from domkl.sim.mpi.ranks import Halo, agreed, check_equal, in_step, stop_together, summed, world
 from domkl.sim.mpi.rounds import Rounds
@@ -145,19 +137,16 @@ def simulate_sharded(
     ranks = _ranks(comm, graph, part)
     shard = shard_of(graph, ranks, comm.rank)
     halo = Halo(shard, comm)
-    cell = Cell(
-        [Graph.empty(shard.n_learners)], trials.maps, place=Place(shard, halo, summed(comm))
-    )
+    place = Place(shard, halo, summed(comm))
 
-    def made() -> Rounds:
+    def made() -> Cell:
         kept = ("predictions",) * keep_predictions
-        n_threads = checks.whole("threads", threads, 1)
-        words = check_speech(speech)
-        options = Options(np.dtype(dtype), cv, kept, 0, n_threads, delay=n_late, speech=words)
-        return Rounds(cell, algorithm, options, state)
+        options = Options(dtype, cv, kept, threads=threads, delay=n_late, speech=speech)
+        return Cell([Graph.empty(shard.n_learners)], trials.maps, algorithm, options, place=place)
 
-    rounds = agreed(comm, made)
-    stream = agreed(comm, lambda: _stream(X, y, graph.n_learners, cell, algorithm))
+    cell = agreed(comm, made)
+    rounds = agreed(comm, lambda: Rounds(cell, state))
+    stream = agreed(comm, lambda: _stream(X, y, graph.n_learners, cell))
     check_equal(comm, "number of rounds", str(stream.n_rounds))
     late = f" delay {n_late}" if n_late else ""  # files of runs without a delay stay valid
     files = agreed(
@@ -188,12 +177,7 @@ def simulate_sharded(
 
 
 def _checked(
-    algorithm: Algorithm,
-    graph: Graph,
-    features: RandomFeatures,
-    dtype: str,
-    cv: str,
-    n_ranks: int,
+    algorithm: Algorithm, graph: Graph, features: RandomFeatures, dtype: str, cv: str, n_ranks: int
 ) -> Trials:
     trials = as_trials(graph, features)
     if trials.is_batch:
@@ -251,10 +235,11 @@ def _cut(comm: Any, shard: Shard) -> Cut:
     return Cut(sum(far) // 2, sum(sent), max(sizes))
 
 
-def _stream(X: Any, y: Any, n_learners: int, cell: Cell, algorithm: Algorithm) -> Stream:
+def _stream(X: Any, y: Any, n_learners: int, cell: Cell) -> Stream:
     """The samples of this rank's learners."""
     assert cell.place is not None, "a shard is a place"
-    learners, trials = cell.place.shard.learners, Trials(cell.graphs, cell.maps, False)
+    learners, algorithm = cell.place.shard.learners, cell.algorithm
+    trials = Trials(cell.graphs, cell.maps, False)
     if y is None:
         if not callable(X):
             raise DataError("X must be a function of this rank's learners where y is None")
