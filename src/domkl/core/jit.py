@@ -56,7 +56,7 @@ FUSED = {"contract"}
 AS_WRITTEN = False  # fast-math flags: none
 PACKAGE = Path(__file__).parents[1]
 #: folders whose code ends up in binaries
-COMPILED = ("core", "algorithms", "speech", "sim")
+COMPILED = ("core", "algorithms", "speech", "sim", "estimators")
 
 
 def source_digest(*places: Path) -> str:
