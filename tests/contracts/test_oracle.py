@@ -240,3 +240,31 @@ def test_domkrls_for_long():
     )
     for name in ("predictions", "deviation", "weights", "cv"):
         np.testing.assert_allclose(getattr(run, name), expected[name], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("delay", [0, 3])
+@pytest.mark.parametrize("lag", [None, 1])
+def test_domkrls_with_wrong_samples(lag, delay):
+    """Spikes, huge first labels, jumps of the level, wild inputs, inputs of another size."""
+    rng = np.random.default_rng(6)
+    X = rng.random((120, 4, 2))
+    y = np.sin(4 * X[..., 0]) + X[..., 1] + 0.1 * rng.normal(size=(120, 4))
+    y[0, 0], y[:2, 1], y[:, 2] = 1e6, 300.0, 1e4 * y[:, 2]
+    y[50, 0], y[60, 1], y[61, 1], y[70, 3] = 1e3, 12.0, 15.0, -1e6
+    y[80:, 1] += 20.0
+    y[90:, 3] -= 1e5
+    X[40, 0], X[65:67, 3], X[75, 2, 1], X[100:, 0] = 1e3, -200.0, 30.0, 50 * X[100:, 0]
+    y[30:45, 0], y[rng.random(y.shape) < 0.1] = np.nan, np.nan
+    graph = domkl.Graph.path(4)
+    features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 4, seed=1, linear=True)
+    algorithm = domkl.DOMKRLS(newest_lag=lag)
+    run = domkl.simulate(algorithm, X, y, graph, features, delay=delay, deviation=True)
+    state = run.state.state if delay else run.state
+    assert (state.bound[:, 4] > 0).all()  # labels that were not believed
+    assert (state.gate[[0, 3], 1] > 0).all()  # wild inputs
+    expected = second_order.domkrls(
+        X, y, neighbors(graph), features.frequencies, 1.0, 1e-3, linear=True, lag=lag, delay=delay
+    )
+    for name in ("predictions", "deviation", "weights", "cv"):
+        got, values = getattr(run, name), expected[name]
+        np.testing.assert_allclose(got, values, rtol=1e-7, atol=1e-7, err_msg=name)

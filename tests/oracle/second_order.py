@@ -3,6 +3,9 @@
 What a learner's samples leave of a fit is the matrix A = ridge·I + Σ w z zᵀ, forgotten in time. A
 step of the fit is A⁻¹z·(error), with A after the sample: the same as any form of recursive least
 squares. Everything else is written as docs and docstrings say it, for one learner at a time.
+
+A learner has two halves. Each is a whole learner without belief and deviation: one is in the
+network, and the other really is alone, with fits of its own.
 """
 
 import math
@@ -56,25 +59,25 @@ class Settings:
         return 0.0 if self.lag is None else x[self.lag]
 
 
-class Learner:
+class Half:
     def __init__(self, settings):
         s = self.s = settings
         F, E = s.F, 2 * s.F + (1 if s.lag is None else 2)
         # means over learners
         self.S = [np.zeros(s.D) for _ in range(F)]
-        self.N = np.zeros(2)
+        self.N = np.zeros(F)
         self.loss, self.R, self.V, self.rounds = np.zeros(F), np.zeros(F), np.zeros(F), 0.0
         # its own
         self.phi = [np.zeros(s.D) for _ in range(F)]
         self.A = [ridge * np.eye(s.D) for ridge in s.ridges]
-        self.n = np.zeros(2)
+        self.n = np.zeros(F)
         self.own_R, self.own_V = np.zeros(E), np.zeros(E)
         self.score, self.final, self.own_rounds = np.zeros(4), np.zeros(3), 0.0
         self.correction = [np.zeros(3), np.zeros(4)]
         self.clue_A = [10 * np.eye(3), 10 * np.eye(4)]
         self.residual, self.nearby = 0.0, 0.0
         self.last, self.same, self.other = 0.0, 0, 0
-        self.noise, self.n_noise, self.width = 0.0, 0.0, 0.0
+        self.has_last = False
 
     # weights
 
@@ -86,7 +89,7 @@ class Learner:
         b = polynomial(self.own_R, self.own_V, s.own_prior())
         scale = s.horizon * self.scale(self.score, self.own_rounds)
         top = evidence(self.score, TOP_PRIOR, scale)
-        if self.n_noise > 0 and self.own_rounds == 0 and s.lag is None and not s.logistic:
+        if self.has_last and self.own_rounds == 0 and s.lag is None and not s.logistic:
             top = [0.5 * w for w in top]  # there is one label: half of the trust is its
             top[3] += 0.5
         return m, ms, b, top
@@ -102,14 +105,14 @@ class Learner:
         phis = [top[2] * b[F + i] for i in range(F)]
         others = [top[2] * w for w in b[2 * F :]]
         others[0] += top[3]
-        if self.n_noise == 0:  # there is no last label, and m stands for it
+        if not self.has_last:  # m stands for it
             thetas = [thetas[i] + others[0] * m[i] for i in range(F)]
             others[0] = 0.0
         return thetas, phis, others
 
     def theta(self, i):
-        n = self.N[self.s.memory[i]]
-        return self.S[i] / n if n > 0 else np.zeros(self.s.D)
+        """The own fit stands for the mean while nobody has samples."""
+        return self.S[i] / self.N[i] if self.N[i] > 0 else self.phi[i]
 
     # prediction
 
@@ -120,7 +123,7 @@ class Learner:
         thetas = [base + self.theta(i) @ z[s.kernel[i]] for i in range(s.F)]
         phis = [base + self.phi[i] @ z[s.kernel[i]] for i in range(s.F)]
         f_m = sum(m[i] * thetas[i] for i in range(s.F))
-        last = f_m if self.n_noise == 0 else self.last * self.odds()
+        last = self.last * self.odds() if self.has_last else f_m
         experts = [*thetas, *phis, last] + ([] if s.lag is None else [base])
         f_ms = sum(ms[i] * thetas[i] for i in range(s.F))
         f_b = sum(w * f for w, f in zip(b, experts, strict=True))
@@ -134,47 +137,17 @@ class Learner:
         with_b = f + deviation * (self.correction[1] @ clues)
         scale = s.horizon * self.scale(self.final, self.own_rounds)
         q = evidence(self.final, FINAL_PRIOR, scale)
-        by_theta, by_phi, _ = self.shares()
         return {
             "experts": experts,
             "mixtures": [f_m, f_ms, f_b, last],
             "final": [f, with_a, with_b],
             "clues": clues,
-            "shares": [by_theta[i] + by_phi[i] for i in range(s.F)],
-            "noise": self.noise_variance(),
-            "width": self.width,
             "y_hat": q[0] * f + q[1] * with_a + q[2] * with_b,
         }
 
     def odds(self):
         """What the last label counts: of labels ±1 the log-odds that the next one is the same."""
         return math.log((1 + self.same) / (1 + self.other)) if self.s.logistic else 1.0
-
-    def reach(self, z, shares):
-        kernel = self.s.kernel
-        return sum(
-            shares[i] * (z[kernel[i]] @ np.linalg.inv(self.A[i]) @ z[kernel[i]])
-            for i in range(self.s.F)
-        )
-
-    def noise_variance(self):
-        """The network's noise counts as 5/(1 + n) labels beside the n of the learner's own."""
-        heard = 5 / (1 + self.n_noise) if self.rounds > 0 else 0.0
-        if self.n_noise + heard == 0:
-            return math.inf
-        total = self.noise + heard * variance(self.loss, self.rounds)
-        return total / (self.n_noise + heard)
-
-    def told(self, said, reach):
-        """By noise and width of the time of the prediction."""
-        foretold = math.sqrt(said["noise"] * (1 + reach) + disagreement(said))
-        return math.exp(said["width"]) * foretold
-
-    def deviation(self, z, said):
-        reach = self.reach(z, said["shares"])
-        if self.s.logistic:
-            return math.sqrt(reach + disagreement(said))
-        return self.told(said, reach)
 
     # learning: what is said to the neighbors is returned
 
@@ -183,20 +156,16 @@ class Learner:
         return (*means, 0.0)
 
     def learn(self, x, z, y, said):
-        if math.isnan(y):
-            return self.repeat()
-        reach = self.reach(z, said["shares"])
         accounts = self.shared_accounts(y, said)
         residual = self.learn_correction(y, said)
         self.add_own(y, said)
         S, N = self.learn_fits(x, z, y)
-        self.learn_deviation(y, said, reach)
-        if self.s.logistic and self.last != 0:
+        if self.s.logistic and self.has_last:
             if y == self.last:
                 self.same += 1
             else:
                 self.other += 1
-        self.last = y
+        self.last, self.has_last = y, True
         return (S, N, *accounts, residual)
 
     def shared_accounts(self, y, said):
@@ -210,7 +179,7 @@ class Learner:
         return keep * self.loss + losses, keep * self.R + r, V, keep * self.rounds + 1
 
     def add_own(self, y, said):
-        if self.n_noise == 0:  # the first label: nothing told the experts apart before
+        if not self.has_last:  # the first label: nothing told the experts apart before
             return
         keep = 2 * self.own_rounds / (2 * self.own_rounds + 1)
         s2, final_s2 = (variance(each, self.own_rounds) for each in (self.score, self.final))
@@ -225,6 +194,7 @@ class Learner:
 
     def learn_correction(self, y, said):
         if self.own_rounds == 0 or self.final[0] == 0 or self.s.logistic:
+            self.residual = 0.0
             return 0.0
         error = clip((y - said["final"][0]) / math.sqrt(self.final[0] / self.own_rounds))
         for j, (length, memory) in enumerate([(3, 1.0), (4, 0.999)]):
@@ -241,16 +211,16 @@ class Learner:
     def learn_fits(self, x, z, y):
         """S + n⁺φ⁺ − nφ and N + n⁺ − n, and a leak towards n⁺φ⁺ and n⁺, less where N is less."""
         s, before = self.s, self.n
-        self.n = np.array([s.forgets[j] * before[j] + 1 for j in range(2)])
+        self.n = np.array([s.forgets[s.memory[i]] * before[i] + 1 for i in range(s.F)])
         N = self.N + self.n - before
-        leak = [LEAK * min(1.0, N[j] / self.n[j]) ** 2 for j in range(2)]
+        leak = [LEAK * min(1.0, N[i] / self.n[i]) ** 2 for i in range(s.F)]
         said = []
         for i in range(s.F):
-            j, phi = s.memory[i], self.phi[i]
-            self.phi[i] = self.fitted(i, z[s.kernel[i]], y - s.base(x), s.forgets[j])
-            moved = self.S[i] + self.n[j] * self.phi[i] - before[j] * phi
-            said.append((1 - leak[j]) * moved + leak[j] * self.n[j] * self.phi[i])
-        return said, np.array([(1 - leak[j]) * N[j] + leak[j] * self.n[j] for j in range(2)])
+            forget, phi = s.forgets[s.memory[i]], self.phi[i]
+            self.phi[i] = self.fitted(i, z[s.kernel[i]], y - s.base(x), forget)
+            moved = self.S[i] + self.n[i] * self.phi[i] - before[i] * phi
+            said.append((1 - leak[i]) * moved + leak[i] * self.n[i] * self.phi[i])
+        return said, np.array([(1 - leak[i]) * N[i] + leak[i] * self.n[i] for i in range(s.F)])
 
     def fitted(self, i, z, y, forget):
         """The fit with one more sample."""
@@ -269,17 +239,6 @@ class Learner:
             self.A[i] = capped(self.A[i], self.s.ridge)
         return phi + move
 
-    def learn_deviation(self, y, said, reach):
-        error, told = y - said["y_hat"], self.told(said, reach)
-        if 0 < told < math.inf:
-            is_outside = abs(error) > 1.96 * told
-            self.width += 0.15 / self.s.horizon * ((1 if is_outside else 0) - 0.05)
-        n = self.n_noise
-        keep = min(2 * n / (2 * n + 1), 1 - 0.03 / self.s.horizon)
-        s2 = self.noise / n if n > 0 else 0.0
-        self.noise = keep * self.noise + robust(error / math.sqrt(1 + reach), s2)
-        self.n_noise = keep * n + 1
-
     def loss_of(self, f, y, s2):
         return math.log1p(math.exp(-y * f)) if self.s.logistic else robust(y - f, s2)
 
@@ -291,24 +250,169 @@ class Learner:
     def merge(self, S, N, loss, R, V, rounds, nearby):
         self.S, self.N, self.loss, self.R, self.V, self.rounds = S, N, loss, R, V, rounds
         self.nearby = nearby
-        for i in range(self.s.F):
-            if self.n[0] == 0 and self.N[self.s.memory[i]] > 0:
-                self.phi[i] = self.theta(i)
+
+
+class Learner:
+    def __init__(self, settings):
+        self.s = settings
+        self.net, self.alone = Half(settings), Half(settings)
+        self.sides, self.rounds = np.zeros(2), 0.0  # losses of both, and their number
+        self.noise, self.n_noise, self.width = 0.0, 0.0, 0.0
+        self.Q, self.n_Q, self.row, self.beyond = 0.0, 0.0, 0, 0.0
+        self.low, self.high, self.gate = None, None, 1.0
+
+    def trust(self):
+        """More and more for the half that is alone, unless its losses say otherwise."""
+        n = self.net.n[0]
+        alone = 0.5 * n**2 / (n**2 + 200**2)
+        scale = self.s.horizon * self.net.scale(self.sides, self.rounds)
+        return evidence(self.sides, [1 - alone, alone], scale)
+
+    def shares(self):
+        """Of each θ, of each φ, of last label and of the lag; alone, θ and φ are the same."""
+        halves = [half.shares() for half in (self.net, self.alone)]
+        (thetas, phis, others), (theirs, own, last) = halves
+        F, (q, r) = self.s.F, self.trust()
+        phis = [q * phis[i] + r * (own[i] + theirs[i]) for i in range(F)]
+        others = [q * a + r * b for a, b in zip(others, last, strict=True)]
+        return [q * w for w in thetas], phis, others
+
+    # prediction
+
+    def is_wild(self, x):
+        if self.low is None:
+            return False
+        for value, low, high in zip(x, self.low, self.high, strict=True):
+            room = 10 * self.gate * max(high - low, abs(low), abs(high), 1.0)
+            if value < low - room or value > high + room:
+                return True
+        return False
+
+    def predict(self, x, z):
+        said = [half.predict(x, z) for half in (self.net, self.alone)]
+        if self.is_wild(x):
+            for each in said:
+                each["y_hat"] = each["mixtures"][3]
+        q = self.trust()
+        thetas, phis, _ = self.shares()
+        return {
+            "halves": said,
+            "experts": said[0]["experts"],
+            "final": [q[0] * said[0]["final"][0] + q[1] * said[1]["final"][0]],
+            "shares": [thetas[i] + phis[i] for i in range(self.s.F)],
+            "noise": self.noise_variance(),
+            "width": self.width,
+            "y_hat": q[0] * said[0]["y_hat"] + q[1] * said[1]["y_hat"],
+        }
+
+    def reach(self, z, shares):
+        kernel = self.s.kernel
+        return sum(
+            shares[i] * (z[kernel[i]] @ np.linalg.inv(self.net.A[i]) @ z[kernel[i]])
+            for i in range(self.s.F)
+        )
+
+    def noise_variance(self):
+        """The network's noise counts as 5/(1 + n) labels beside the n of the learner's own."""
+        heard = 5 / (1 + self.n_noise) if self.net.rounds > 0 else 0.0
+        if self.n_noise + heard == 0:
+            return math.inf
+        total = self.noise + heard * variance(self.net.loss, self.net.rounds)
+        return total / (self.n_noise + heard)
+
+    def told(self, said, reach):
+        """By noise and width of the time of the prediction."""
+        foretold = math.sqrt(said["noise"] * (1 + reach) + disagreement(said))
+        return math.exp(said["width"]) * foretold
+
+    def deviation(self, z, said):
+        reach = self.reach(z, said["shares"])
+        if self.s.logistic:
+            return math.sqrt(reach + disagreement(said))
+        return self.told(said, reach)
+
+    # learning
+
+    def believed(self, x, y, y_hat):
+        """The label within 20 root mean squares of errors; None if it is not believed at all."""
+        if self.is_wild(x):
+            self.gate *= 2
+            return None
+        if not self.s.logistic:
+            error = y - y_hat
+            if self.n_Q == 0:
+                limit = 20 * max(1.0, max(abs(value) for value in x))
+            else:
+                limit = 20 * math.sqrt(self.Q / self.n_Q * (1 + 5 / self.n_Q))
+            if abs(error) <= limit or (self.n_Q > 0 and self.Q == 0):
+                self.row = 0
+            else:
+                goes_on = self.row > 0 and 0.1 <= abs(error / self.beyond) <= 10
+                self.row, self.beyond = self.row + 1 if goes_on else 1, error
+                is_huge = abs(error) > 5 * limit
+                if is_huge and self.row < 3:
+                    self.Q += (limit / 3) ** 2
+                    return None
+                if self.row < 2:
+                    error = limit if error > 0 else -limit
+            keep = 2 * self.n_Q / (2 * self.n_Q + 1)
+            self.Q, self.n_Q = keep * self.Q + error**2, keep * self.n_Q + 1
+            y = y_hat + error
+        if self.low is None:
+            self.low, self.high = np.array(x), np.array(x)
+        else:
+            shrunk = 0.01 * (self.high - self.low) / 2
+            self.low = np.minimum(self.low + shrunk, x)
+            self.high = np.maximum(self.high - shrunk, x)
+        self.gate = 1.0
+        return y
+
+    def learn(self, x, z, y, said):
+        """Give what is said to the neighbors."""
+        if not math.isnan(y):
+            y = self.believed(x, y, said["halves"][1]["y_hat"])
+        if y is None or math.isnan(y):
+            return self.net.repeat()
+        reach, (net, alone) = self.reach(z, said["shares"]), said["halves"]
+        if self.net.has_last:
+            keep, s2 = 2 * self.rounds / (2 * self.rounds + 1), variance(self.sides, self.rounds)
+            losses = [self.net.loss_of(half["y_hat"], y, 4 * s2) for half in (net, alone)]
+            self.sides = keep * self.sides + np.array(losses)
+            self.rounds = keep * self.rounds + 1
+        told = self.net.learn(x, z, y, net)
+        S, N, loss, R, V, rounds, _ = self.alone.learn(x, z, y, alone)
+        self.alone.merge(S, N, loss, R, V, rounds, 0.0)
+        self.learn_deviation(y, said, reach)
+        return told
+
+    def merge(self, *heard):
+        self.net.merge(*heard)
+
+    def learn_deviation(self, y, said, reach):
+        error, told = y - said["y_hat"], self.told(said, reach)
+        if 0 < told < math.inf:
+            is_outside = abs(error) > 1.96 * told
+            self.width += 0.15 / self.s.horizon * ((1 if is_outside else 0) - 0.05)
+        n = self.n_noise
+        keep = min(2 * n / (2 * n + 1), 1 - 0.03 / self.s.horizon)
+        s2 = self.noise / n if n > 0 else 0.0
+        self.noise = keep * self.noise + robust(error / math.sqrt(1 + reach), s2)
+        self.n_noise = keep * n + 1
 
     # the learned function, without the correction
 
     def weighted(self):
         """q_p θ_p of each kernel, and q_p."""
-        s, P = self.s, self.s.F - 1
+        s, P, net = self.s, self.s.F - 1, self.net
         thetas, phis, others = self.shares()
         vectors, q = [np.zeros(s.D) for _ in range(P)], np.zeros(P)
         for i in range(s.F):
             p = s.kernel[i]
-            vectors[p] += thetas[i] * self.theta(i) + phis[i] * self.phi[i]
+            vectors[p] += thetas[i] * net.theta(i) + phis[i] * net.phi[i]
             q[p] += thetas[i] + phis[i]
         if s.linear:
             constant = s.n_inputs  # the linear kernel's features are the inputs, then 1
-            vectors[-1][constant] += others[0] * self.last * self.odds()
+            vectors[-1][constant] += others[0] * net.last * net.odds()
             if s.lag is not None:
                 vectors[-1][s.lag] += 1 - others[0]
             q[-1] = max(q[-1] + sum(others), 1e-6)
@@ -346,7 +450,7 @@ def domkrls(
         "cv": np.cumsum(spread) / np.arange(1, T + 1),
         "weighted": np.array([vectors for vectors, _ in ends]),
         "weights": np.array([q for _, q in ends]),
-        "own": np.array([learner.phi for learner in learners]),
+        "own": np.array([learner.net.phi for learner in learners]),
     }
 
 

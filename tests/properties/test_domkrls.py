@@ -34,7 +34,7 @@ def test_parameters_are_checked(name, value):
         domkl.DOMKRLS(**{name: value})
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e6])
+@pytest.mark.parametrize("factor", [1e-6, 10.0])
 @pytest.mark.parametrize("forget", [1.0, 0.95])
 def test_predictions_scale_with_the_targets(factor, forget):
     X, y = stream(1)
@@ -43,6 +43,17 @@ def test_predictions_scale_with_the_targets(factor, forget):
     np.testing.assert_allclose(other.predictions, factor * run.predictions, rtol=1e-8)
     np.testing.assert_allclose(other.deviation, factor * run.deviation, rtol=1e-8)
     np.testing.assert_allclose(other.weights, run.weights, rtol=1e-8, atol=1e-12)
+
+
+def test_far_larger_targets_are_learned_a_few_labels_later():
+    """The first ones are beyond 20 times the largest input, and are believed as rows of three."""
+    X, y = stream(1, n_rounds=300)
+    run, other = (simulate(domkl.DOMKRLS(), X, factor * y) for factor in (1.0, 1e6))
+    np.testing.assert_array_equal(other.predictions[:3], 0)
+    gap = np.abs(other.predictions / 1e6 - run.predictions)
+    assert gap[20:].mean() < 0.02  # the noise is 0.1
+    assert gap[150:].max() < 0.03
+    np.testing.assert_allclose(other.weights, run.weights, atol=0.03)
 
 
 @given(st.integers(0, 10**6), st.sampled_from([0.9, 1.0]), st.sampled_from([1e-6, 1.0, 1e6]))
@@ -62,7 +73,11 @@ def test_constant_targets_are_learned(value, dtype):
     run = simulate(domkl.DOMKRLS(), X, y, dtype=dtype, deviation=True)
     assert np.isfinite(run.weights).all()
     np.testing.assert_allclose(run.predictions[-1], value, rtol=5e-3)
-    assert np.isfinite(run.deviation[1:]).all()
+    first = 3 if value == 1e6 else 1  # the third of a row of huge labels is believed
+    assert np.isfinite(run.deviation[first:]).all()
+    if value == 1e6:
+        np.testing.assert_array_equal(run.predictions[:3], 0)
+        np.testing.assert_allclose(run.predictions[4:], value, rtol=5e-3)
 
 
 def test_targets_that_begin_with_zeros_are_learned():
@@ -253,8 +268,7 @@ def test_a_lost_message_is_healed():
         simulate(domkl.DOMKRLS(), X[200:], y[200:], state=state).state
         for state in (first.state, hurt)
     )
-    memory = [0, 1, 0, 0, 1]
-    theta = [state.sums / state.counts[:, memory, None] for state in (well, ill)]
+    theta = [state.sums / state.counts[:, :, None] for state in (well, ill)]
     assert np.abs(theta[1] - theta[0]).max() < 1e-3
 
 

@@ -101,8 +101,8 @@ def widened(
         if not algorithm.uses_features:
             own = _Move(name, old.n_inputs + 1, new.n_inputs + 1, is_matrix=values.ndim == 3)
             own(room, values, linear)
-        elif values.ndim < 3 and values.shape == room.shape:
-            room[...] = values
+        elif values.ndim < 3 and room.shape[1:] in (values.shape[1:], (new.n_inputs,)):
+            room[tuple(map(slice, values.shape))] = values
         else:
             move(room[:, :n_spectral], values[:, :n_spectral], fourier)
             if old.linear:

@@ -32,6 +32,7 @@ from domkl.estimators.scaling import (
 from domkl.graphs.graph import Graph
 from domkl.learner.late import AskedRow, AskedRows
 from domkl.learner.local import LocalLearner
+from domkl.learner.restore import is_old, of_now
 from domkl.sim.cells import Cell
 from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
@@ -483,10 +484,13 @@ class Learner:
         return {**self.__dict__, "_host": None, "asked": self.asked.copy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what `__getstate__` gave, or that of version 0.2."""
+        """Take what `__getstate__` gave, or that of version 0.2 or 0.3."""
         now = {"early": "first_samples", "_levels": "_level_columns", "_runner": "_host"}
         given = {now.get(name, name): value for name, value in state.items() if name != "_told"}
         self.__dict__.update({"asked": AskedRows()} | given)
+        if is_old(self.state):  # and so are predictions that wait: they are made again
+            self.state = of_now(self.algorithm, self.state, self.host.first_state())
+            self.asked = AskedRows(self.asked.delay)
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self.copy()

@@ -14,6 +14,7 @@ import numpy as np
 
 from domkl.algorithms.base import Prediction
 from domkl.errors import DataError
+from domkl.learner.restore import notes_of_now
 from domkl.typing import Array, Floats, Ints
 
 #: predictions of an estimator that are kept; the label of an older one counts as never asked for
@@ -96,6 +97,9 @@ class LateLabels(Generic[Row]):
         n = len(stored[0])
         if len(stored) != len(names) or not 0 < n <= most:
             raise DataError(f"{prefix} must hold at most {most} whole samples")
+        if "notes" in self._kind._fields:
+            i, j = (self._kind._fields.index(name) for name in ("notes", "y_hat"))
+            stored[i] = notes_of_now(stored[i], stored[j], like[i].shape[-1])
         for name, values, part in zip(names, stored, like, strict=True):
             if values.shape != (n, *part.shape[1:]):
                 raise DataError(

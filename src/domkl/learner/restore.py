@@ -7,7 +7,9 @@ import numpy as np
 
 from domkl.algorithms import least_squares
 from domkl.algorithms.base import Algorithm
-from domkl.algorithms.least_squares import DOMKRLS, memories, mix
+from domkl.algorithms.baselines import Alone
+from domkl.algorithms.least_squares import DOMKRLS, memories
+from domkl.algorithms.mixtures import mix
 from domkl.errors import DataError
 from domkl.typing import Array, Floats
 
@@ -32,28 +34,85 @@ def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any)
 
     Raises KeyError where a field is missing.
     """
-    if not isinstance(algorithm, DOMKRLS):
+    inner = algorithm.algorithm if isinstance(algorithm, Alone) else algorithm
+    if not isinstance(inner, DOMKRLS):
         return type(first)(*(np.array(found[name]) for name in first._fields))
-    if "combined" in found and "sums" not in found:
-        made = _from_version_0_1(found, first, (algorithm.forget, algorithm.second_memory))
-        mix(made, algorithm.compiled)
-        return made
-    fields: dict[str, Any] = {name: np.array(found[name]) for name in first._fields}
-    return _within(least_squares.State(**fields), algorithm.most_counts)
+    has_sides = np.size(found.get("sides", ())) > 0
+    if has_sides:
+        fields: dict[str, Any] = {name: np.array(found[name]) for name in first._fields}
+        made = least_squares.State(**fields)
+    elif "combined" in found and "sums" not in found:
+        made = _from_version_0_1(found, first, (inner.forget, inner.second_memory))
+    else:
+        made = _from_version_0_3(found, first)
+    made = _within(made, inner.most_counts)
+    if not has_sides:
+        mix(made, inner.compiled)
+    return made
+
+
+def is_old(state: Any) -> bool:
+    """Whether a state is one of 0.2 or 0.3, as of a pickle."""
+    return isinstance(state, least_squares.State) and not state.sides.size
+
+
+def of_now(algorithm: Algorithm, state: Any, first: Any) -> Any:
+    """A state as this version has it, where it may be an old one."""
+    return restored_state(algorithm, state._asdict(), first) if is_old(state) else state
+
+
+def notes_of_now(notes: Floats, y_hat: Floats, n: int) -> Floats:
+    """Notes (…, N) of predictions (…) as this version has them: n each.
+
+    Those of DOMKRLS in 0.2 and 0.3 had one side, which stands for both. Others are left as they
+    are.
+    """
+    n_fits, rest = divmod(n - 33, 5)
+    if rest or notes.shape != (*y_hat.shape, 3 * n_fits + 16):
+        return notes
+    ends = np.cumsum([2 * n_fits + 2, 4, 3, n_fits, 4, 2])
+    experts, mixtures, final, shares, clues, spread, weight = np.split(notes, ends, axis=-1)
+    f, side = final[..., :1], (experts, mixtures, final, clues, y_hat[..., None])
+    apart = (shares * (experts[..., :n_fits] - f) ** 2).sum(axis=-1, keepdims=True)
+    return np.concatenate([*side, *side, shares, f, spread, apart, weight], axis=-1)
 
 
 def _within(state: least_squares.State, limits: tuple[float, float]) -> least_squares.State:
     """Cut the counts to what the memories hold, in case they were longer before."""
     counts = np.maximum(state.counts, state.own_counts)
-    shares = np.minimum(1.0, np.array(limits) / np.maximum(counts, 1e-300))
+    most = np.array(limits)[memories(state.sums.shape[1])]
+    shares = np.minimum(1.0, most / np.maximum(counts, 1e-300))
     if (shares == 1).all():
         return state
-    by_fit = shares[:, memories(state.sums.shape[1])][:, :, None]
     return state._replace(
-        sums=(state.sums * by_fit).astype(state.sums.dtype, order="C"),
+        sums=(state.sums * shares[:, :, None]).astype(state.sums.dtype, order="C"),
         counts=state.counts * shares,
         own_counts=state.own_counts * shares,
     )
+
+
+def _from_version_0_3(
+    found: Mapping[str, Array], first: least_squares.State
+) -> least_squares.State:
+    """Continue from a learner of version 0.2 or 0.3, which had counts by memory and one side.
+
+    The side that is alone begins with the accounts of the other. Labels are believed by the errors
+    of before; ranges of inputs begin anew.
+    """
+    stored = {"errors": found.get("residual"), **found}
+    stored["sides"] = np.asarray(found["final"]).min(axis=1)
+    n, made = len(found["sums"]), {}
+    for name, like in first._asdict().items():
+        values = np.asarray(stored.get(name, least_squares.NOTHING))
+        if name in ("counts", "own_counts"):
+            values = values[:, memories(first.sums.shape[1])]
+        elif not values.size:
+            values = np.zeros((n, *like.shape[1:]), like.dtype)
+        elif values.ndim < like.ndim:
+            values = np.repeat(values[:, None], 2, axis=1)
+        made[name] = np.array(values, order="C")
+    made["bound"][:, :2] = np.stack([made["sides"][:, 0], made["own_rounds"]], axis=1)
+    return least_squares.State(**made)
 
 
 def _from_version_0_1(
@@ -69,18 +128,19 @@ def _from_version_0_1(
     rounds = np.asarray(found["rounds"], dtype=np.float64)
     n = _n_labels(rounds)
     count = np.stack([n if f == 1 else (1 - f**n) / (1 - f) for f in forgets], axis=1)
-    by_fit = count[:, memories(n_fits)][:, :, None]
+    count = count[:, memories(n_fits)]
     theta, own = (np.asarray(found[name])[:, kernels] for name in ("theta", "own"))
     made = first._replace(
-        sums=(theta * by_fit).astype(first.sums.dtype),
+        sums=(theta * count[:, :, None]).astype(first.sums.dtype),
         counts=count.copy(),
-        loss=np.asarray(found["loss"], dtype=np.float64)[:, kernels],
-        rounds=rounds.copy(),
+        loss=np.repeat(np.asarray(found["loss"], np.float64)[:, None, kernels], 2, axis=1),
+        rounds=np.repeat(rounds[:, None], 2, axis=1),
         own=own,
         diagonal=np.asarray(found["diagonal"])[:, kernels],
         factor=np.asarray(found["factor"])[:, kernels],
         own_counts=count,
     )
+    made.bound[:, :2] = np.stack([made.loss[:, 0].min(axis=1), rounds], axis=1)
     return least_squares.State(*map(np.ascontiguousarray, made))  # type: ignore[arg-type]
 
 

@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from domkl.algorithms.base import Algorithm, n_notes
 from domkl.errors import ParameterError
 from domkl.learner.late import LateLabels, Sample
+from domkl.learner.restore import notes_of_now
 from domkl.typing import Floats
 
 
@@ -64,6 +66,14 @@ def waiting_of(queue: LateLabels[Sample]) -> Waiting | None:
     if not len(queue):
         return None
     return Waiting(*(np.stack(each) for each in zip(*queue, strict=True)))
+
+
+def waiting_of_now(waiting: Waiting | None, algorithm: Algorithm, state: Any) -> Waiting | None:
+    """What waits, as this version notes it for learners of this state."""
+    if waiting is None or algorithm.law is None:
+        return waiting
+    n = n_notes(algorithm.law, state)
+    return waiting._replace(notes=notes_of_now(waiting.notes, waiting.y_hat, n))
 
 
 def split_waiting(state: Any, delay: int, n_rows: list[int]) -> tuple[Any, list[Waiting | None]]:

@@ -14,10 +14,11 @@ from domkl.core.features import RandomFeatures
 from domkl.core.jit import IS_COMPILING
 from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
+from domkl.learner.restore import of_now
 from domkl.sim.blocked import play_network
 from domkl.sim.cells import Cell, Options
 from domkl.sim.compiled import play_trial
-from domkl.sim.delay import split_waiting
+from domkl.sim.delay import split_waiting, waiting_of_now
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
 from domkl.sim.interpreted import Step, learn, run_cell
 from domkl.sim.result import Run, collect, split_state
@@ -229,8 +230,9 @@ def _n_cells(trials: Trials, stream: Stream, dtype: str, threads: int) -> int:
 
 def _resume(cells: list[Cell], state: Any, is_reused: bool) -> None:
     n_rows = [cell.network.graph.n_learners for cell in cells]
+    algorithm = cells[0].algorithm
     state, waiting = split_waiting(state, cells[0].options.delay, n_rows)
     templates = [cell.first_state() for cell in cells]
-    states = split_state(cells[0].algorithm, state, templates, is_reused)
+    states = split_state(algorithm, of_now(algorithm, state, templates[0]), templates, is_reused)
     for cell, part, waits in zip(cells, states, waiting, strict=True):
-        cell.state, cell.waiting = part, waits
+        cell.state, cell.waiting = part, waiting_of_now(waits, algorithm, part)

@@ -9,7 +9,8 @@ import pytest
 import domkl
 from domkl.algorithms import least_squares
 from domkl.algorithms.base import Inputs, Net
-from domkl.algorithms.least_squares import CLIP, N_TOP, first_weights
+from domkl.algorithms.least_squares import first_weights
+from domkl.algorithms.mixtures import ALONE, CLIP, NETWORK
 from domkl.errors import WireError
 from domkl.learner.restore import restored_state
 from domkl.mesh.protocol.families import family_of
@@ -45,21 +46,24 @@ def experts_of(algorithm, state, x, features=FEATURES):
     n_fits = state.sums.shape[1]
     notes = algorithm.predict(state, inputs_of(x, features)).notes
     thetas, own = notes[:, :n_fits], notes[:, n_fits : 2 * n_fits]
-    return thetas, own, notes[:, 2 * n_fits + 2 + N_TOP]
+    return thetas, own, uncorrected(notes, n_fits)
+
+
+def uncorrected(notes, n_fits):
+    """The prediction before corrections: after both sides and the shares of the fits."""
+    return notes[:, 2 * (2 * n_fits + 14) + n_fits]
 
 
 def theta(state):
     """θ = S/N of each fit."""
-    n_fits = state.sums.shape[1]
-    memory = [*(np.arange(n_fits - 2) % 2), 0, 1]
-    return state.sums / state.counts[:, memory, None]
+    return state.sums / state.counts[:, :, None]
 
 
 # the mean
 
 
 def test_who_has_no_samples_does_not_change_the_mean():
-    """Gossip with it halves S and N alike; it takes θ over, for its fits too."""
+    """Gossip with it halves S and N alike; it takes θ over, and its own fits stay empty."""
     X, y = stream(0, n_learners=2)
     taught = simulate(X, y, graph=domkl.Graph.empty(2)).state
     fresh = domkl.DOMKRLS().init(sizes_of(FEATURES, 2))
@@ -70,7 +74,7 @@ def test_who_has_no_samples_does_not_change_the_mean():
     for k in range(2):
         np.testing.assert_allclose(theta(after)[k], theta(taught)[0], rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(after.counts[:, 0], 30)
-    np.testing.assert_allclose(after.own[1], theta(taught)[0], rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(after.own[1], 0)
 
 
 def test_the_mean_of_one_and_of_who_has_no_samples_is_nearly_the_ones_fit():
@@ -82,7 +86,7 @@ def test_the_mean_of_one_and_of_who_has_no_samples_is_nearly_the_ones_fit():
     for each in x:
         thetas, own, _ = experts_of(domkl.DOMKRLS(), state, each)
         assert np.abs(thetas - own[0]).max() < 0.1
-    np.testing.assert_array_equal(state.own_counts[1], [0, 0])
+    np.testing.assert_array_equal(state.own_counts[1], 0)
 
 
 def test_equal_counts_give_the_plain_mean():
@@ -115,16 +119,18 @@ def test_counts_of_a_network_are_the_mean_count():
 
 
 def test_a_newcomer_predicts_as_its_neighbor_does():
-    """Before its first sample, θs, mixtures and even φs are what it heard."""
+    """Before its first sample, θs and mixtures are what it heard, and its side is the network's."""
     X, y = stream(4, n_rounds=150, n_learners=2)
     y[:, 1] = np.nan
     algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=PAIR).state
     x = np.repeat(X[-1:, 0], 2, axis=0)
     thetas, own, _ = experts_of(algorithm, state, x)
     np.testing.assert_allclose(thetas[1], thetas[0], rtol=1e-9)
-    np.testing.assert_allclose(own[1], thetas[1], rtol=1e-9)
-    np.testing.assert_allclose(state.by_evidence[1], state.by_evidence[0], rtol=1e-9)
-    np.testing.assert_allclose(state.by_regret[1], state.by_regret[0], rtol=1e-6, atol=1e-12)
+    np.testing.assert_array_equal(own[1], 0)
+    np.testing.assert_array_equal(state.trust[1], [1, 0])
+    for name, precision in (("by_evidence", 1e-9), ("by_regret", 1e-6)):
+        first, second = getattr(state, name)[:, NETWORK]
+        np.testing.assert_allclose(second, first, rtol=precision, atol=1e-12)
     inputs = inputs_of(x)
     deviation = algorithm.deviation(state, inputs, algorithm.predict(state, inputs))
     assert np.isfinite(deviation).all()
@@ -168,7 +174,7 @@ def test_labels_are_within_the_deviations_that_were_told(delay):
 def test_the_first_label_is_in_no_account_of_ones_own():
     X, y = stream(7, n_rounds=2)
     first, second = (simulate(X[:n], y[:n]).state for n in (1, 2))
-    for field in ("score", "final", "own_regret", "own_variance", "own_rounds"):
+    for field in ("score", "final", "sides", "own_regret", "own_variance", "own_rounds"):
         assert not getattr(first, field).any()
     assert second.own_rounds.tolist() == [1.0] * K
     assert (second.score > 0).all()
@@ -179,16 +185,16 @@ def test_without_a_label_a_learner_keeps_what_is_its_own():
     X, y = stream(6)
     before = simulate(X[:50], y[:50]).state
     y[50:, 1] = np.nan
+    shared = {"loss", "regret", "variance", "rounds", "by_evidence", "by_regret"}
     after = simulate(X[50:], y[50:], state=before).state
-    own = set(before._fields) - {
-        "sums", "counts", "loss", "regret", "variance", "rounds", "nearby",
-        "by_evidence", "by_regret",
-    }  # fmt: skip
-    for name in sorted(own):
+    for name in sorted(shared):
+        first, second = (getattr(state, name)[1, ALONE] for state in (before, after))
+        np.testing.assert_array_equal(second, first, err_msg=name)
+    for name in sorted(set(before._fields) - shared - {"sums", "counts", "nearby"}):
         np.testing.assert_array_equal(
             getattr(after, name)[1], getattr(before, name)[1], err_msg=name
         )
-        if name not in ("prior", "lag", "is_linear", "turns", "odds"):
+        if name not in ("prior", "lag", "is_linear", "turns", "odds", "gate"):
             assert (getattr(after, name)[0] != getattr(before, name)[0]).any(), name
 
 
@@ -199,6 +205,7 @@ def test_a_round_without_any_label_is_gossip_only():
     for name in ("sums", "counts", "loss", "regret", "variance", "rounds"):
         mean = getattr(before, name).mean(axis=0)
         np.testing.assert_allclose(getattr(after, name).mean(axis=0), mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(after.loss[:, ALONE], before.loss[:, ALONE])
     np.testing.assert_array_equal(after.nearby, 0)
 
 
@@ -286,7 +293,7 @@ def test_where_all_experts_agree_there_is_no_regret(delay):
     state = run.state.state if delay else run.state
     np.testing.assert_array_equal(state.regret, 0)
     np.testing.assert_array_equal(state.own_regret, 0)
-    np.testing.assert_allclose(state.by_regret, state.prior)
+    np.testing.assert_allclose(state.by_regret, state.prior[:, None].repeat(2, axis=1))
 
 
 @pytest.mark.parametrize(
@@ -331,7 +338,7 @@ def test_the_function_is_the_prediction_before_its_correction(name, dtype, n_rou
     x = np.random.default_rng(14).normal(size=(K, D_IN))
     inputs = domkl.Inputs(x, FEATURES(x, dtype), np.ones((K, 4)))
     notes = algorithm.predict(state, inputs).notes
-    before = notes[:, 2 * state.sums.shape[1] + 2 + N_TOP]  # after experts and mixtures
+    before = uncorrected(notes, state.sums.shape[1])
     found = algorithm.function(state)
     values = np.einsum("kp,kpd,kpd->k", found.weights, found.theta, inputs.z)
     tolerance = 1e-9 if dtype == "float64" else 1e-4
@@ -348,7 +355,7 @@ def test_kernels_of_vanishing_weight_do_no_harm(dtype):
         for name in ("by_evidence", "by_regret", "by_own"):
             weights = getattr(state, name)
             weights[:] = tiny
-            weights[:, 3] = 1.0
+            weights[..., 3] = 1.0
         found = algorithm.function(state)
         assert np.isfinite(found.theta).all()
         assert np.abs(found.theta).max() < 1e3
@@ -372,7 +379,7 @@ def test_estimates_of_neighbors_have_our_evidence_and_nothing_of_ours():
     one = type(state)(*(values[:1] for values in state))
     heard = {name: getattr(state, name)[:2] for name in ("sums", "counts", "rounds")}
     found, means = family_of(algorithm).estimates(one, heard), theta(state)
-    q = one.by_evidence[0]
+    q = one.by_evidence[0, NETWORK]
     np.testing.assert_allclose(found.weights, [[q[0], q[1], q[2] + q[3]]] * 2)
     for k in range(2):
         last = (q[2] * means[k, 2] + q[3] * means[k, 3]) / (q[2] + q[3])
@@ -470,7 +477,7 @@ def test_what_forgets_counts_no_more_than_its_memory():
     for forget, limit in ((0.999, 1000), (0.9, 100)):
         algorithm, (X, y) = domkl.DOMKRLS(forget=forget), stream(21, n_rounds=5)
         *_, said = messages(algorithm, X, y)
-        said["counts"] = np.array([[limit, 5.0]])
+        said["counts"] = np.array([[limit, 5.0, 5.0, 5.0, 5.0]])
         assert family_of(algorithm).refusal(said) is None
         said["counts"][0, 0] *= 1.01
         told = family_of(algorithm).refusal(said)
@@ -526,8 +533,9 @@ def test_a_state_of_version_0_1_goes_on(n_seen):
     kernels = [0, 1, 2, 3, 3]
     for name in ("own", "diagonal", "factor"):
         np.testing.assert_array_equal(getattr(state, name), found[name][:, kernels])
-    np.testing.assert_array_equal(state.loss, found["loss"][:, kernels])
-    np.testing.assert_array_equal(state.rounds, found["rounds"])
+    for side in range(2):
+        np.testing.assert_array_equal(state.loss[:, side], found["loss"][:, kernels])
+        np.testing.assert_array_equal(state.rounds[:, side], found["rounds"])
     for name in ("regret", "score", "own_rounds", "noise"):
         np.testing.assert_array_equal(getattr(state, name), 0)
     assert state.own_counts[:, 0] == pytest.approx(n_seen, rel=0.05)

@@ -70,7 +70,7 @@ def test_every_primitive_carries_the_stamp_of_all_compiled_folders():
     from domkl.sim import compiled
 
     package = Path(jit.__file__).parents[1]
-    folders = ("core", "algorithms", "speech", "sim")
+    folders = ("core", "algorithms", "speech", "sim", "estimators")
     stamp = jit.source_digest(*(package / name for name in folders))
     for function in (hedge.hedge_weights, admm.local_step, compiled.play):
         assert function._cache._cache_file._source_stamp == stamp

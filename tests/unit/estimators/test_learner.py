@@ -69,7 +69,7 @@ def test_a_label_is_compared_with_what_was_predicted():
     """Behind a scaler, a sample's inputs change a little between its prediction and its label."""
     X, y = samples(81)
     asked, silent = (Learner().learn(X[:80], y[:80]) for _ in range(2))
-    before, rounds = silent.state.score[0].copy(), silent.state.own_rounds[0]
+    before, rounds = silent.state.score[0, 0].copy(), silent.state.own_rounds[0]
     y_hat = asked.predict(X[80:] + 0.02)
     asked.learn(X[80:], y[80:])
     silent.learn(X[80:], y[80:])
@@ -77,7 +77,7 @@ def test_a_label_is_compared_with_what_was_predicted():
     assert (asked.state.score != silent.state.score).any()
     assert y_hat[0] != silent.predict(X[80:])[0]
     keep = 2 * rounds / (2 * rounds + 1)
-    last = [(each.state.score[0] - keep * before)[3] for each in (asked, silent)]
+    last = [(each.state.score[0, 0] - keep * before)[3] for each in (asked, silent)]
     assert last[0] == last[1]  # the last label is the same, whatever the inputs are
 
 

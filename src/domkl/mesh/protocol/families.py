@@ -6,11 +6,12 @@ state. One that is not listed in `FAMILIES` has the defaults of `Family`.
 
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from domkl.algorithms import admm, least_squares
-from domkl.algorithms.base import Algorithm, Function
+from domkl.algorithms import admm, least_squares, mixtures
+from domkl.algorithms.base import Algorithm, Function, Prediction
 from domkl.core.losses import BuiltIn
 from domkl.typing import Array, Floats
 
@@ -19,7 +20,8 @@ SLACK, TINY = 1e-3, 1e-12
 #: largest function in a message of DOMKRLS; scaled functions are of the order of 1
 MOST = 1e6
 #: weights of DOMKRLS's mixtures by which nothing but the network's fits count
-NETWORK = np.array([[1.0, 0.0, 0.0, 0.0]])
+BY_EVIDENCE = np.array([[[1.0, 0.0, 0.0, 0.0]] * 2])
+IN_NETWORK = np.array([[1.0, 0.0]])
 
 
 class Family:
@@ -36,6 +38,8 @@ class Family:
     honest_error = 3.0
     #: whether the state accumulates gaps, so that lies add up in it; see `push`
     has_push = False
+    #: whether the state has the learner without neighbors in it; else a second learner is that
+    has_alone = False
 
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
@@ -77,6 +81,18 @@ class Family:
         """Give the shares of what the prediction rests on, by name; None if unknown."""
         return None
 
+    def n_doubted(self, state: object) -> int:
+        """Give the number of samples that the learner did not believe, or not wholly."""
+        return 0
+
+    def alone(self, prediction: Prediction) -> Prediction:
+        """Give what the learner would have predicted without neighbors, where `has_alone`."""
+        return prediction
+
+    def alone_state(self, state: Any) -> Any:
+        """Give the state that the learner would have without neighbors, where `has_alone`."""
+        return state
+
 
 class Admm(Family):
     """DOKL and DOMKL: duals accumulate gaps."""
@@ -93,36 +109,30 @@ class LeastSquares(Family):
     """DOMKRLS: sums, counts and accounts are averaged."""
 
     limits = dict.fromkeys(("sums", "counts", "loss", "regret", "variance", "rounds"), 1e30)
+    has_alone = True
     honest_error = 1.1  # in 99 of 100 exchanges at most 1.07, on the paper's seven sets
     algorithm: least_squares.DOMKRLS
 
     def __init__(self, algorithm: least_squares.DOMKRLS) -> None:
         super().__init__(algorithm)
-        self._most_counts = algorithm.most_counts
+        self._most_counts = np.array(algorithm.most_counts)
 
     def functions(self, state: object, heard: Mapping[str, Array]) -> Function:
         """Give their θs with our weights, our fits and our last label."""
         assert isinstance(state, least_squares.State)
-        return self._functions(state, state.top, heard)
-
-    def estimates(self, state: object, heard: Mapping[str, Array]) -> Function:
-        """Give their θs with our evidence for each fit, and nothing of ours."""
-        assert isinstance(state, least_squares.State)
-        return self._functions(state, NETWORK, heard)
-
-    def _functions(
-        self, state: least_squares.State, top: Floats, heard: Mapping[str, Array]
-    ) -> Function:
-        """Give the functions that our state has with the sums of each neighbor, one by one."""
         found = []
         for sums, counts in zip(heard["sums"], heard["counts"], strict=True):
-            theirs = state._replace(sums=sums[None], counts=counts[None], top=top)
-            function = self.algorithm.function(theirs)
+            function = self.algorithm.function(state._replace(sums=sums[None], counts=counts[None]))
             assert function is not None
             found.append(function)
         if len(found) == 1:
             return found[0]
         return Function(*map(np.concatenate, zip(*found, strict=True)))
+
+    def estimates(self, state: object, heard: Mapping[str, Array]) -> Function:
+        """Give their θs with our evidence for each fit, and nothing of ours."""
+        assert isinstance(state, least_squares.State)
+        return self.functions(state._replace(top=BY_EVIDENCE, trust=IN_NETWORK), heard)
 
     def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
         """Give their counts relative to ours."""
@@ -134,31 +144,54 @@ class LeastSquares(Family):
         for name in ("counts", "loss", "variance", "rounds"):
             if (least := np.minimum.reduce(message[name], axis=None)) < 0:
                 return f"{name} must not be negative, got {least:.3g}"
-        for n, limit in zip(counts.tolist(), self._most_counts, strict=True):
-            if n > limit * (1 + SLACK):
-                return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
+        most = self._most_counts[_memories(len(counts))]
+        if np.count_nonzero(is_beyond := counts > most * (1 + SLACK)):
+            limit, n = most[is_beyond][0], counts[is_beyond][0]
+            return f"counts must be at most {limit:g} for this memory, got {n:.6g}"
         regret, variance = message["regret"][0], message["variance"][0]
         beyond = regret**2 > (1 + SLACK) * rounds * variance + TINY
         if np.count_nonzero(beyond):
             return f"regret must be at most √(rounds · variance), got {regret[beyond][0]:.3g}"
-        residual, clip = message["residual"][0], least_squares.CLIP
+        residual, clip = message["residual"][0], mixtures.CLIP
         if abs(residual) > clip:
             return f"residual must be at most {clip:g} in size, got {residual:.3g}"
-        most = MOST * counts[_memories(len(regret))] + TINY
-        if np.count_nonzero(np.abs(message["sums"][0]) > most[:, None]):
+        if np.count_nonzero(np.abs(message["sums"][0]) > MOST * counts[:, None] + TINY):
             return f"sums must be at most {MOST:g} times the counts"
         return None
 
     def trust(self, state: object) -> dict[str, float]:
         """Give the shares of the network's fits, the own ones, and last label and newest lag."""
         assert isinstance(state, least_squares.State)
-        n_fits, (m, ms, b, last) = state.sums.shape[1], state.top[0]
-        own = b * state.by_own[0]
-        return {
-            "network": float(m + ms + own[:n_fits].sum()),
-            "own": float(own[n_fits : 2 * n_fits].sum()),
-            "last value": float(last + own[2 * n_fits :].sum()),
+        n_fits, sides = state.sums.shape[1], state.trust[0]
+        by_fits = [top[0] + top[1] for top in state.top[0]]
+        b = state.top[0, :, 2:3] * state.by_own[0]
+        network = sides[0] * (by_fits[0] + b[0, :n_fits].sum())
+        own = sides[0] * b[0, n_fits : 2 * n_fits].sum()
+        own += sides[1] * (by_fits[1] + b[1, : 2 * n_fits].sum())
+        return {"network": float(network), "own": float(own), "last value": 1 - network - own}
+
+    def alone(self, prediction: Prediction) -> Prediction:
+        """Read it off the notes; what kernels predict is that of the network."""
+        n_fits = prediction.by_kernel.shape[1] + 1
+        y_hat = least_squares.alone_prediction(prediction.notes, n_fits)
+        return prediction._replace(y_hat=y_hat.copy())
+
+    def alone_state(self, state: Any) -> least_squares.State:
+        """Put the side that is alone in the place of the network's."""
+        assert isinstance(state, least_squares.State)
+        both = {
+            name: values[:, [1, 1]]
+            for name, values in state._asdict().items()
+            if name in least_squares.SIDES
         }
+        sums = (state.own * state.own_counts[:, :, None]).astype(state.sums.dtype)
+        counts, nearby = state.own_counts, np.zeros_like(state.nearby)
+        return state._replace(**both, sums=sums, counts=counts, nearby=nearby)
+
+    def n_doubted(self, state: object) -> int:
+        """Give the number of wrong labels and wild inputs."""
+        assert isinstance(state, least_squares.State)
+        return int(state.bound[0, 4] + state.gate[0, 1])
 
 
 _memories = cache(least_squares.memories)  # of each fit, by their number

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from domkl.algorithms.least_squares import memories
 from domkl.mesh.protocol import wire
 from domkl.mesh.protocol.wire import OfferFormat
 from domkl.speech.base import Fields
@@ -47,8 +46,7 @@ def _shifted(fields: Fields, by: np.ndarray) -> Fields:
     """θ shifted by this; DOMKRLS says S = Nθ."""
     if "sums" not in fields:
         return {"theta": fields["theta"] + by}
-    counts = fields["counts"][:, memories(fields["sums"].shape[1])]
-    return {"sums": fields["sums"] + counts[:, :, None] * by}
+    return {"sums": fields["sums"] + fields["counts"][:, :, None] * by}
 
 
 def _flip(liar: Liar, fields: Fields, n: int) -> Fields:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from domkl.errors import ParameterError
-from domkl.learner.restore import restored_state
+from domkl.learner.restore import of_now, restored_state
 from domkl.metrics.curves import running_average
 from domkl.sim.blocked import play_network
 from domkl.sim.cells import Cell
-from domkl.sim.delay import Delayed, split_waiting
+from domkl.sim.delay import Delayed, split_waiting, waiting_of_now
 from domkl.sim.inputs import Stream
 from domkl.sim.interpreted import run_cell
 from domkl.sim.mpi.checkpoints import Kept
@@ -40,8 +40,9 @@ class Rounds:
             )
         if state is not None:
             n_rows = [self._shard.n_learners]
-            state, (cell.waiting,) = split_waiting(state, cell.options.delay, n_rows)
+            state, (waiting,) = split_waiting(state, cell.options.delay, n_rows)
             self._put(state)
+            cell.waiting = waiting_of_now(waiting, cell.algorithm, cell.state)
         self.n_rounds = 0
         #: of each stretch, (3, rounds): squared errors, spread, labels
         self._sums: list[Floats] = []
@@ -60,6 +61,7 @@ class Rounds:
         return type(self._cell.state)(*(values[:n_learners] for values in self._cell.state))
 
     def _put(self, state: Any) -> None:
+        state = of_now(self._algorithm, state, self.state)
         (given,) = split_state(self._algorithm, state, [self.state], is_reused=True)
         for own, values in zip(self.state, given, strict=True):
             own[:] = values
@@ -69,8 +71,8 @@ class Rounds:
         common = set.intersection(*comm.allgather(agreed(comm, files.rounds)))
         if common:
             fields, sums, waiting = agreed(comm, lambda: files.read(max(common)))
-            self._put(restored_state(self._algorithm, fields, self._cell.state))
-            self._cell.waiting = waiting
+            self._put(restored_state(self._algorithm, fields, self.state))
+            self._cell.waiting = waiting_of_now(waiting, self._algorithm, self.state)
             if len(sums) == 2:  # version 0.1, where every learner had a label
                 sums = np.vstack([sums, np.full(sums.shape[1], float(self._shard.n_learners))])
             self._sums, self.n_rounds = [sums], max(common)
