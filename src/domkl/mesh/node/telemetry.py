@@ -103,6 +103,7 @@ def _measures(node: Node, protocol: Protocol) -> dict[str, Any]:
     measures = protocol.measures
     return {
         "n_learned": protocol.learned,
+        "n_doubted": protocol.n_doubted,
         **_means(protocol, MEANS),
         "n_rounds": measures.n_rounds,
         "n_waited": measures.n_waited,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 ENOUGH = 30  # samples to judge by
 PLENTY = 100  # samples of a window that is preferred
 STALE, OFTEN = 60.0, 10.0  # seconds at least, and usual pauses, without a sample
+DOUBTED = 0.01  # share of samples not believed that is worth telling
 #: the rungs, from the lowest on
 RUNGS = ("down", "starting", "up", "exchanging", "learning", "worth it")
 WINDOWS = ("hour", "day", "week", "last 1000")
@@ -40,7 +41,9 @@ def verdict_of(state: Mapping[str, Any] | None) -> Verdict:
         return Verdict("up", says, True, False)
     exchanges = True if edges else None
     silent = "" if n_open == len(edges) else f"; {len(edges) - n_open} of {len(edges)} edges silent"
-    known = _of_samples(state, exchanges)
+    known, n = _of_samples(state, exchanges), state.get("n_doubted", 0)
+    if n > DOUBTED * state.get("n_learned", 0):
+        silent += f"; {_counted(n, 'sample')} not believed"
     return known._replace(says=known.says + silent)
 
 

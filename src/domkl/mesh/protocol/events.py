@@ -115,7 +115,7 @@ class Checkpoint(NamedTuple):
 class Alarm(NamedTuple):
     """Something that an operator should know."""
 
-    kind: str  # "refused", "mismatch", "down", "up", "left", "distrusted" or "astray"
+    kind: str  # "refused", "mismatch", "down", "up", "left", "distrusted", "astray" or "doubted"
     peer: str
     text: str
 

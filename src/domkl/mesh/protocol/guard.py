@@ -45,7 +45,8 @@ All references are of the learner without neighbors (the *twin*), which no neigh
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -211,12 +212,13 @@ class Guard:
 
     Parameters
     ----------
-    learner, twin : LocalLearner
-        With neighbors, and without.
+    learner : LocalLearner
+    alone : callable
+        Gives the state of the same learner without neighbors, the twin's.
     """
 
-    def __init__(self, learner: LocalLearner, twin: LocalLearner) -> None:
-        self._learner, self._twin = learner, twin
+    def __init__(self, learner: LocalLearner, alone: Callable[[], Any]) -> None:
+        self._learner, self._alone = learner, alone
         self._family = family_of(learner.algorithm)
         self._by_gaps = self._family.has_push
         self._records: dict[str, Record] = {}
@@ -243,7 +245,7 @@ class Guard:
         least = LEAST_ERROR * self._error
         own, twin, estimates = self._window_errors()
         if not self._by_gaps:
-            own, twin = self._function_error(self._learner), max(twin, estimates)
+            own, twin = self._function_error(self._learner.state), max(twin, estimates)
         return self._astray.add(own / max(twin, least, TINY) / ASTRAY)
 
     def judge(self, edge: Edge, pair: Pair, step: int) -> str:
@@ -309,22 +311,22 @@ class Guard:
 
     def _size_of_function(self) -> float:
         sizes = [
-            _size(*(getattr(each.state, f) for f in self._learner.gap_fields))
-            for each in (self._learner, self._twin)
+            _size(*(getattr(state, f) for f in self._learner.gap_fields))
+            for state in (self._learner.state, self._alone())
         ]
         return max(sizes)
 
     def _error_strain(
         self, theirs: Mapping[str, Array], honest: float, share: float
     ) -> list[tuple[float, str]]:
-        there = self._family.estimates(self._twin.state, theirs)
+        there = self._family.estimates(self._alone(), theirs)
         if there is None or not there.theta.any():
             return []
         _, twin, estimates = self._window_errors()
         least = max(twin, LEAST_ERROR * self._error, TINY, estimates)
         error = self._window.error(there, self._limit)
         if error > least:  # else it strains no more than others do, whatever ours is
-            least = max(least, self._function_error(self._learner))
+            least = max(least, self._function_error(self._learner.state))
         ratio = error / least
         text = f"its function errs {ratio:.2g} times as much on our samples"
         return [((1 + max(ratio - 1, 0.0) * share) / honest, text)]
@@ -336,14 +338,14 @@ class Guard:
         """
         if self._known[0] != self._n:
             own, twin = self._window.errors(self._limit)
-            self._known = self._n, own, twin, self._function_error(self._twin)
+            self._known = self._n, own, twin, self._function_error(self._alone())
         return self._known[1:]
 
-    def _function_error(self, learner: LocalLearner) -> float:
-        """Return the error of a learner's estimates on the last samples, by the twin's weights."""
-        state = learner.state
-        said = {f: getattr(state, f) for f in learner.algorithm.exchange if hasattr(state, f)}
-        function = self._family.estimates(self._twin.state, said)
+    def _function_error(self, state: Any) -> float:
+        """Return the error of a state's estimates on the last samples, by the twin's weights."""
+        names = self._learner.algorithm.exchange
+        said = {f: getattr(state, f) for f in names if hasattr(state, f)}
+        function = self._family.estimates(self._alone(), said)
         return 0.0 if function is None else self._window.error(function, self._limit)
 
 

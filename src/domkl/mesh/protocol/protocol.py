@@ -26,7 +26,7 @@ The rules of this file:
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -68,13 +68,12 @@ class Protocol:
     checkpoint_every : int
         Number of samples between two `Checkpoint` effects.
     measures_alone : bool
-        Whether to run a second learner without neighbors on the same samples, which measures what
-        the neighbors are worth.
+        Whether to measure what the neighbors are worth, beside the same learner without them. It is
+        a second learner, unless the algorithm's state has it.
     measures_gaps : bool
         Whether to measure how far the neighbors' predictions are, at each sample.
     is_guarded : bool
-        Whether neighbors that seem to lie are not heeded, see guard.py. This needs the second
-        learner, too.
+        Whether neighbors that seem to lie are not heeded, see guard.py. This measures the same.
     snapshot : Parts, optional
         What `snapshot` returned before a restart. A learner without neighbors continues to the bit;
         one with neighbors resets its duals and begins new epochs.
@@ -105,13 +104,15 @@ class Protocol:
         self.learned = 0  # number of the last sample that was learned
         self.learner = model.learner()  # the algorithm's state
         self._family = family_of(model.algorithm)  # what neighbors' messages mean
-        is_twin_needed = measures_alone or is_guarded
-        self.alone = model.learner() if is_twin_needed else None  # the one without neighbors
-        self.guard = Guard(self.learner, self.alone) if self.alone and is_guarded else None
+        self._measures_alone = measures_alone or is_guarded  # what it would be without neighbors
+        is_second = self._measures_alone and not self._family.has_alone
+        self.alone = model.learner() if is_second else None  # if the state does not have it
+        self.guard = Guard(self.learner, self._alone_state) if is_guarded else None
         forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
         self.forecasts = [Forecasts(each, model.horizon) for each in forecasting]  # of both
         if snapshot is not None:
             self._restore(snapshot)
+        self.n_doubted = self._family.n_doubted(self.learner.state)  # samples not believed
         number = checks.whole("incarnation", incarnation, 1)
         self.edges = Edges(name, model, timing, number, self.measures)  # to the neighbors
         self.edges.set_neighbors(tuple(neighbors))
@@ -288,6 +289,7 @@ class Protocol:
         words = [each.learn(then, moment) for each, then in zip(self.forecasts, due, strict=True)]
         if self.alone is not None and words[1] is not None:
             self.alone.merge(words[1])
+        self._tell_doubts(moment.y)
         if words[0] is None:
             self._forecast()
         else:
@@ -298,7 +300,9 @@ class Protocol:
         self, moment: events.Moment, due: Sequence[WaitingForecast | None]
     ) -> events.Predicted:
         """Record how the forecasts of this moment went, with and without neighbors."""
-        ours, alone = due[0], due[1] if len(due) > 1 else None
+        ours, alone = due[0], None if due[-1] is None else due[-1].prediction
+        if alone is not None and len(due) == 1:
+            alone = self._family.alone(alone) if self._measures_alone else None
         y_alone = None if alone is None else float(alone.y_hat[0])
         if y_alone is not None:
             self.measures.judge_alone(moment.y, y_alone)
@@ -309,7 +313,7 @@ class Protocol:
         self.measures.judge_forecast(moment.y, y_hat, naive)
         if alone is not None and not np.isnan(moment.then).any():
             z = self.learner.inputs(moment.then).z
-            self._watch(z, moment.y, y_hat, alone.prediction)
+            self._watch(z, moment.y, y_hat, alone)
         deviation, last = float(from_bits(ours.deviation)[0]), float(naive[0])
         given = (moment.number, y_hat, moment.y, deviation, y_alone, last, None, h)
         return events.Predicted(*given)
@@ -350,8 +354,8 @@ class Protocol:
         before, gap = self.measures.last_label, self._neighbor_gap(inputs.z, y_hat)
         self.measures.judge(sample.y, y_hat, gap)
         y_alone = None
-        if self.alone is not None:
-            y_alone = self._learn_alone(inputs, sample, y_hat)
+        if self._measures_alone:
+            y_alone = self._judge_alone(inputs, sample, prediction)
         self.edges.effects.append(
             events.Predicted(sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
         )
@@ -363,21 +367,37 @@ class Protocol:
         if self.guard is not None and self.guard.is_astray():
             self._start_over()
         words = self.learner.local_step(*due)
+        self._tell_doubts(float(due[2][0]))
         if words is not None:
             self._is_following = False
             self._offer(words, HASTE * MOST_HASTE if self._queue else 0, now)
 
-    def _learn_alone(self, inputs: Inputs, sample: events.Sample, y_hat: float) -> float:
-        """Let the learner without neighbors learn the sample, and the guard see how it went.
+    def _tell_doubts(self, y: float) -> None:
+        """Raise an alarm if the sample of this label was not believed."""
+        before, self.n_doubted = self.n_doubted, self._family.n_doubted(self.learner.state)
+        if self.n_doubted > before:
+            text = f"a sample with the label {self.model.target_of(y):.6g} is not believed"
+            self.edges.effects.append(events.Alarm("doubted", "", text))
 
-        Returns what the former had predicted.
+    def _judge_alone(self, inputs: Inputs, sample: events.Sample, prediction: Prediction) -> float:
+        """Return what was predicted without neighbors; let the guard see how both went.
+
+        A second learner learns the sample, too.
         """
-        assert self.alone is not None
-        before = self.alone.learn_seen(inputs, sample.y)
+        if self.alone is None:
+            before = self._family.alone(prediction)
+        else:
+            before = self.alone.learn_seen(inputs, sample.y)
         self.measures.judge_alone(sample.y, float(before.y_hat[0]))
         if not self.model.delay:  # else the label is not known yet
-            self._watch(inputs.z, sample.y, y_hat, before)
+            self._watch(inputs.z, sample.y, float(prediction.y_hat[0]), before)
         return float(before.y_hat[0])
+
+    def _alone_state(self) -> Any:
+        """Return the state that the learner would have without neighbors."""
+        if self.alone is None:
+            return self._family.alone_state(self.learner.state)
+        return self.alone.state
 
     def _watch(self, z: Array, y: float, y_hat: float, alone: Prediction) -> None:
         """Let the guard see a label, and what was said of it with and without neighbors."""
@@ -390,12 +410,11 @@ class Protocol:
 
     def _start_over(self) -> None:
         """Take over the state of the learner without neighbors, in new epochs of all edges."""
-        assert self.alone is not None
         for edge in list(self.edges.opened):
             self.edges.restart(edge)
         self._apply_changes()
-        state = {name: values.copy() for name, values in self.alone.state._asdict().items()}
-        self.learner.state = type(self.alone.state)(**state)
+        state = self._alone_state()
+        self.learner.state = type(state)(*(values.copy() for values in state))
         text = "our function became far worse than without neighbors; going on from the latter"
         self.edges.effects.append(events.Alarm("astray", "", text))
 

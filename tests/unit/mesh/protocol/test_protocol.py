@@ -10,7 +10,15 @@ from schedules import DRAWN, algorithm_of
 
 import domkl
 from domkl.errors import DataError, ParameterError
-from domkl.mesh.protocol.events import Checkpoint, Neighbors, Predicted, Sample, Tick, Timing
+from domkl.mesh.protocol.events import (
+    Alarm,
+    Checkpoint,
+    Neighbors,
+    Predicted,
+    Sample,
+    Tick,
+    Timing,
+)
 from domkl.mesh.protocol.model import Range
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.testing import Conditions, VirtualNetwork
@@ -39,6 +47,24 @@ def arrays(protocol):
 
 def duals(protocols):
     return np.array([each.learner.state.dual for each in protocols])
+
+
+# samples that are not believed
+
+
+def test_a_sample_that_is_not_believed_is_an_alarm_and_survives_a_restart(model_of):
+    model = model_of(ALGORITHMS["domkrls"])
+    protocol = Protocol("a", model, (), incarnation=1)
+    x, y = stream(60)
+    y[50] = 1000.0
+    _, effects = feed(protocol, x, y)
+    alarms = [each for each in effects if isinstance(each, Alarm)]
+    assert [(each.kind, each.peer) for each in alarms] == [("doubted", "")]
+    assert f"{model.target_of(1000.0):.6g}" in alarms[0].text
+    assert protocol.n_doubted == 1
+    after = Protocol("a", model, (), incarnation=2, snapshot=protocol.snapshot())
+    assert after.n_doubted == 1
+    assert not [each for each in feed(after, *stream(5))[1] if isinstance(each, Alarm)]
 
 
 # lockstep
