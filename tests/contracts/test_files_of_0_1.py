@@ -461,5 +461,5 @@ def test_frames_of_every_kind_are_written_as_before():
 
 def test_frames_of_version_1_are_refused_with_a_clear_line():
     written = bytes.fromhex(said("wire", "domkl")["frames"][0])
-    with pytest.raises(domkl.errors.WireError, match="of version 2, got b'dk', version 1"):
+    with pytest.raises(domkl.errors.WireError, match="of version 3, got b'dk', version 1"):
         decode(written, 10**6)

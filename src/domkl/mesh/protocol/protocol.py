@@ -107,6 +107,7 @@ class Protocol:
         self._measures_alone = measures_alone or is_guarded  # what it would be without neighbors
         is_second = self._measures_alone and not self._family.has_alone
         self.alone = model.learner() if is_second else None  # if the state does not have it
+        self._known_alone: Any = None  # its state in the other case, until the next sample
         self.guard = Guard(self.learner, self._alone_state) if is_guarded else None
         forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
         self.forecasts = [Forecasts(each, model.horizon) for each in forecasting]  # of both
@@ -289,7 +290,7 @@ class Protocol:
         words = [each.learn(then, moment) for each, then in zip(self.forecasts, due, strict=True)]
         if self.alone is not None and words[1] is not None:
             self.alone.merge(words[1])
-        self._tell_doubts(moment.y)
+        self._has_learned(moment.y)
         if words[0] is None:
             self._forecast()
         else:
@@ -367,13 +368,14 @@ class Protocol:
         if self.guard is not None and self.guard.is_astray():
             self._start_over()
         words = self.learner.local_step(*due)
-        self._tell_doubts(float(due[2][0]))
+        self._has_learned(float(due[2][0]))
         if words is not None:
             self._is_following = False
             self._offer(words, HASTE * MOST_HASTE if self._queue else 0, now)
 
-    def _tell_doubts(self, y: float) -> None:
-        """Raise an alarm if the sample of this label was not believed."""
+    def _has_learned(self, y: float) -> None:
+        """Note that the state has changed; raise an alarm if the label was not believed."""
+        self._known_alone = None
         before, self.n_doubted = self.n_doubted, self._family.n_doubted(self.learner.state)
         if self.n_doubted > before:
             text = f"a sample with the label {self.model.target_of(y):.6g} is not believed"
@@ -395,9 +397,11 @@ class Protocol:
 
     def _alone_state(self) -> Any:
         """Return the state that the learner would have without neighbors."""
-        if self.alone is None:
-            return self._family.alone_state(self.learner.state)
-        return self.alone.state
+        if self.alone is not None:
+            return self.alone.state
+        if self._known_alone is None:
+            self._known_alone = self._family.alone_state(self.learner.state)
+        return self._known_alone
 
     def _watch(self, z: Array, y: float, y_hat: float, alone: Prediction) -> None:
         """Let the guard see a label, and what was said of it with and without neighbors."""

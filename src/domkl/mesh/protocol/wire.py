@@ -33,7 +33,7 @@ from domkl.errors import WireError
 from domkl.mesh.protocol.families import Family
 from domkl.speech.base import Fields, Layout
 
-MAGIC, VERSION = b"dk", 2
+MAGIC, VERSION = b"dk", 3
 HEADER = struct.Struct("<2sBB16sQQQBBI")
 #: longest payload of anything but an offer, whose length follows from the model
 MAX_TEXT = 16_384

@@ -75,8 +75,8 @@ def test_a_frame_too_short_or_too_long_is_refused(frame, data):
 @pytest.mark.parametrize(
     ("at", "byte", "text"),
     [
-        (0, ord("x"), "version 2"),
-        (2, 1, "of version 2, got b'dk', version 1"),
+        (0, ord("x"), "version 3"),
+        (2, 1, "of version 3, got b'dk', version 1"),
         (3, 0, "kind"),
         (3, 7, "kind"),
     ],
