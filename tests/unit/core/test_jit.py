@@ -198,7 +198,8 @@ def test_a_users_law_is_stored_and_never_stale(tmp_path):
     """Stored once; compiled anew when its file, a function it calls or a constant there changes."""
 
     def predicted(script):
-        run = [sys.executable, "-c", script]
+        # -B: bytecode of a file that was changed within its second is taken for that of before
+        run = [sys.executable, "-B", "-c", script]
         out = subprocess.run(run, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
         return tuple(float(word) for word in out.split())
 
