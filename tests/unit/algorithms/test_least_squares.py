@@ -386,6 +386,21 @@ def test_estimates_of_neighbors_have_our_evidence_and_nothing_of_ours():
         np.testing.assert_allclose(found.theta[k], [means[k, 0], means[k, 1], last], atol=1e-12)
 
 
+def test_the_state_alone_is_that_of_a_learner_without_neighbors():
+    """All that a learner would go on from, if its network had to be left behind."""
+    X, y = stream(19)
+    algorithm = domkl.DOMKRLS()
+    state = simulate(X, y, algorithm).state
+    alone = simulate(X, y, domkl.Alone(algorithm)).state
+    found = family_of(algorithm).alone_state(state)
+    # equal sides have any weights; the deviation is that of what was told
+    for name in set(state._fields) - {"trust", "noise", "width"}:
+        expected = getattr(alone, name)
+        np.testing.assert_allclose(
+            getattr(found, name), expected, rtol=1e-9, atol=1e-9, err_msg=name
+        )
+
+
 # messages
 
 
