@@ -1,5 +1,6 @@
-"""Case studies, which are not part of the installed package: `domkl reproduce stations`.
+"""Studies that are not part of the installed package: `domkl reproduce stations` and `ablation`.
 
-Each module is a section of the page, of the same form as those of `domkl.experiments.reproduce`:
-`stations`, `newcomer`, `day_ahead`, `homes` and `parking`. `nodes` has their calculations.
+Each module is a section of a page, of the same form as those of `domkl.experiments.reproduce`:
+`stations`, `newcomer`, `day_ahead`, `homes` and `parking`, and `ablation` by itself. `nodes` has
+their calculations.
 """

@@ -2,11 +2,12 @@
 
 import argparse
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domkl.cli.options import add_fields, option, switch
+from domkl.cli.options import add_fields, option, repeatable, switch
 from domkl.cli.output import (
     Bar,
     add_out_argument,
@@ -36,22 +37,27 @@ where it stopped. Missing data sets are named, and claims that need them are mar
   domkl reproduce all --data-dir FOLDER
   domkl reproduce claims --quick
   domkl reproduce stations --data-dir FOLDER
+  domkl reproduce ablation --data-dir FOLDER --only parts
 """.format(parts="\n".join(f"  {name:10} {part.summary}" for name, part in PARTS.items()))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("part", metavar="PART", choices=tuple(PARTS), help="one of the above")
-    usual, study = PARTS["all"], PARTS["stations"]
+    usual = PARTS["all"]
+    studies = {name: part.trials for name, part in PARTS.items() if part.is_study}
+    others = "; ".join(f"{name}: {n}" for name, n in studies.items())
     option(
-        parser, "--trials", "N", f"number of trials (default: {usual.trials}; stations:"
-        f" {study.trials}); must be even, except for stations", type=int,
+        parser, "--trials", "N", f"number of trials (default: {usual.trials}; {others}); must be"
+        f" even, except for {' and '.join(studies)}", type=int,
     )  # fmt: skip
     quick = (
         f"{usual.quick_trials} trials, the first {QUICK_ROWS} samples, fewer models, horizons and"
         " hours; some minutes on two cores"
     )
     switch(parser, "--quick", quick)
+    only = "of the ablation: parts, constants or bands, or one of them by its name"
+    repeatable(parser, "--only", "NAME", only)
     add_fields(parser, Setting, "run")
     folder = "folder with the data sets (default: $DOMKL_DATA, then the cache)"
     option(parser, "--data-dir", "DIR", folder, type=Path)
@@ -91,6 +97,8 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
 
     if args.trials is not None and args.quick:
         raise ParameterError("--trials and --quick exclude each other")
+    if args.only and args.part != "ablation":
+        raise ParameterError(f"--only is for part ablation, got {args.part}")
     part = PARTS[args.part]
     usual = part.quick_trials if args.quick else part.trials
     n_trials = usual if args.trials is None else args.trials
@@ -102,20 +110,24 @@ def _session(args: argparse.Namespace, out: Path) -> "Session":
             f" Figure 1, got {n_trials}"
         )
     setting = Setting(n_trials=n_trials, seed=args.seed, dtype=args.dtype, threads=args.threads)
-    return Session(setting, Store(out / "units"), args.data_dir, args.quick)
+    return Session(setting, Store(out / "units"), args.data_dir, args.quick, tuple(args.only))
 
 
 def _command(args: argparse.Namespace) -> str:
     """The command with what changes its results, as the report shows it."""
     words = ["domkl reproduce", args.part, *(["--quick"] if args.quick else [])]
     words += [f"--trials {args.trials}"] if args.trials is not None else []
+    words += [f"--only {shlex.quote(name)}" for name in args.only]
     given = {name: getattr(args, name) for name in ("seed", "dtype")}
     return " ".join([*words, *(f"--{k} {v}" for k, v in given.items() if v != getattr(Setting, k))])
 
 
 def _table(document: dict[str, Any]) -> str:
-    from domkl.experiments.reproduce.document import claims_of, verdict_of
+    from domkl.experiments.reproduce.document import claims_of, table_markdown, verdict_of
 
+    if document["part"] == "ablation":
+        (section,) = document["sections"]
+        return "\n".join(table_markdown(table) for table in section["tables"])
     rows = [(verdict_of(document, claim), claim["claim"]) for claim in claims_of(document)]
     width = max((len(verdict) for verdict, _ in rows), default=0)
     return "\n".join(f"{verdict:<{width}}  {claim}" for verdict, claim in rows)

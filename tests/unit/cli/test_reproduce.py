@@ -107,11 +107,12 @@ def test_wrong_options(here, capsys, arguments, message):
     assert message in capsys.readouterr().err
 
 
-def test_an_installed_package_says_that_case_studies_need_a_clone(here, capsys, monkeypatch):
+@pytest.mark.parametrize("part", ["stations", "ablation"])
+def test_an_installed_package_says_that_studies_need_a_clone(here, capsys, monkeypatch, part):
     monkeypatch.setattr(reproduction, "CLONE", here)
-    assert main(["reproduce", "stations", "--quick"]) == 2
+    assert main(["reproduce", part, "--quick"]) == 2
     assert capsys.readouterr().err == (
-        "domkl: error: part stations needs a clone of the repository, which has the folder"
+        f"domkl: error: part {part} needs a clone of the repository, which has the folder"
         " studies/; the installed package has not\n"
     )
     assert not Path("domkl-out").exists()

@@ -4,7 +4,8 @@ Each module named after a section (`table_1`, `figure_1`, …) has two functions
 says what must be calculated, ``section(session)`` makes a section of the report from the results.
 `session.py` holds what they share and runs them, `tasks.py` has the calculations, `paper.py` the
 printed numbers, texts.toml titles and claims, and `document.py` the report, as data and as pages.
-The case study of real nodes has modules of the same form in the folder studies/ of the repository.
+The case study of real nodes, and the ablation of DOMKRLS, are modules of the same form in the
+folder studies/ of the repository.
 """
 
 import sys
@@ -49,6 +50,14 @@ PARTS = {
         quick_trials=2,
         is_study=True,
     ),
+    "ablation": Choice(
+        "not of the paper and not in all: what each part and constant of DOMKRLS is worth; needs a"
+        " clone of the repository",
+        ("ablation",),
+        trials=20,
+        quick_trials=2,
+        is_study=True,
+    ),
 }
 
 
@@ -56,11 +65,11 @@ PARTS = {
 CLONE = Path(__file__).parents[4]
 
 
-def case_studies() -> str:
+def case_studies(part: str = "stations") -> str:
     """The package of the case studies, which can be imported afterwards."""
     if not (CLONE / "studies" / "stations.py").is_file():
         raise ParameterError(
-            "part stations needs a clone of the repository, which has the folder studies/; the"
+            f"part {part} needs a clone of the repository, which has the folder studies/; the"
             " installed package has not"
         )
     if str(CLONE) not in sys.path:

@@ -183,7 +183,8 @@ def listed(values: Mapping[str, float]) -> str:
 
 def head_of(document: dict[str, Any]) -> dict[str, Any]:
     """What a run's page says before its sections, and its name in docs/."""
-    page = "stations" if document.get("part") == "stations" else "reproduce"
+    part = document.get("part")
+    page = part if part in texts()["pages"] else "reproduce"
     head: dict[str, Any] = {"page": page, **texts()["pages"][page]}
     return head
 

@@ -43,6 +43,7 @@ class Session:
     store: Store
     data_dir: Path | None = None
     is_quick: bool = False  # fewer samples, horizons and models as well as trials
+    only: tuple[str, ...] = ()  # what to do of the ablation; all if empty
     missing: dict[str, str] = field(default_factory=dict)  # data set: where it was looked for
     used: dict[str, dict[str, Any]] = field(default_factory=dict)  # data set: its facts
     _made: dict[Any, Any] = field(default_factory=dict)
@@ -157,7 +158,7 @@ def modules_of(part: str) -> dict[str, ModuleType]:
 
     The module may name data sets without any of which the part cannot be done, as ``NEEDED``.
     """
-    package = case_studies() if PARTS[part].is_study else "domkl.experiments.reproduce"
+    package = case_studies(part) if PARTS[part].is_study else "domkl.experiments.reproduce"
     names = PARTS[part].sections
     return {name: import_module(f"{package}.{name.replace('-', '_')}") for name in names}
 
