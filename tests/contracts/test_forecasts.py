@@ -20,11 +20,11 @@ def plan_of(horizon):
     return RowPlan("y", lags=(1, 2, 4), inputs=("a",), horizons=(horizon,), hold=3)
 
 
-def model_of(horizon, dtype="float64"):
+def model_of(horizon, dtype="float64", period=None):
     plan = plan_of(horizon)
     features = domkl.RandomFeatures.draw(domkl.default_bank(), len(plan.names), 5, seed=1)
     inputs = tuple(Range(name, 0, 1) for name in plan.names)
-    algorithm = domkl.DOMKRLS(newest_lag=plan.newest_lag)
+    algorithm = domkl.DOMKRLS(newest_lag=plan.newest_lag, period=period)
     return Model(algorithm, features, inputs, Range("y", 0, 1), dtype=dtype, horizon=horizon)
 
 
@@ -70,16 +70,19 @@ def carry(protocols, happened):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("missing", [0.0, 0.2])
 @pytest.mark.parametrize("horizon", [1, 3])
-def test_forecasts_are_those_of_the_simulator(horizon, missing, dtype):
-    model, table = model_of(horizon, dtype), values(missing)
+@pytest.mark.parametrize("period", [None, 5])
+def test_forecasts_are_those_of_the_simulator(period, horizon, missing, dtype):
+    model, table = model_of(horizon, dtype, period), values(missing)
     protocols = started(model)
     streams = [list(moments(table[:, k], horizon)) for k in range(K)]
     for t in range(N_TICKS - horizon + 1):  # the simulator leaves the newest pairs waiting
         carry(protocols, [(str(k), streams[k][t]) for k in range(K)])
     rounds = rounds_of(table, plan_of(horizon))[horizon]
+    ticks = rounds.first + np.arange(len(rounds.y))
     run = domkl.simulate(
-        domkl.DOMKRLS(newest_lag=0), rounds.X, rounds.y, GRAPH, model.features, dtype=dtype
-    )
+        domkl.DOMKRLS(newest_lag=0), rounds.X, rounds.y, GRAPH, model.features, dtype=dtype,
+        times=ticks, period=period,
+    )  # fmt: skip
     state = run.state.state if horizon > 1 else run.state
     for field, expected in state._asdict().items():
         found = np.concatenate([getattr(p.learner.state, field) for p in protocols.values()])

@@ -191,6 +191,7 @@ def second_order_problems(draw):
         "lag": draw(st.sampled_from(lags)),
         "horizon": draw(st.sampled_from([None, 1, 24])),
         "delay": min(draw(st.sampled_from([0, 0, 1, 4])), len(X) - 1),
+        "period": draw(st.sampled_from([None, 0, 2, 5])),
     }
     y, chance = labels(y, loss), draw(st.sampled_from([0.0, 0.1, 0.6]))
     is_missing = np.random.default_rng(draw(st.integers(0, 2**32 - 1))).random(y.shape) < chance
@@ -206,6 +207,7 @@ def test_domkrls(made):
         loss=LOSSES[loss][0],
         newest_lag=given["lag"],
         steps_ahead=given["horizon"],
+        period=given["period"],
     )
     run = domkl.simulate(algorithm, X, y, graph, features, deviation=True, delay=given["delay"])
     expected = second_order.domkrls(
@@ -240,6 +242,29 @@ def test_domkrls_for_long():
     )
     for name in ("predictions", "deviation", "weights", "cv"):
         np.testing.assert_allclose(getattr(run, name), expected[name], rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("period", [None, 0, 12])
+@pytest.mark.parametrize("delay", [0, 13])
+def test_domkrls_with_seasons(delay, period):
+    """With the period of the labels, which is also found; seven kernels, the last sees it."""
+    rng = np.random.default_rng(7)
+    X, t = rng.random((220, 3, 2)), np.arange(220)[:, None]
+    y = X[..., 0] + np.sin(t * np.pi / 6) + (t % 12 == 3) + 0.05 * rng.normal(size=(220, 3))
+    y[rng.random(y.shape) < 0.1], y[:90, 2] = np.nan, np.nan
+    graph = domkl.Graph.path(3)
+    bank = domkl.gaussian_bank([0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0])
+    features = domkl.RandomFeatures.draw(bank, 2, 6, seed=1, linear=True)
+    algorithm = domkl.DOMKRLS(period=period)
+    run = domkl.simulate(algorithm, X, y, graph, features, delay=delay, deviation=True)
+    state = run.state.state if delay else run.state
+    assert state.season[:2, 3].tolist() == ([0, 0] if period == 0 else [12, 12])
+    expected = second_order.domkrls(
+        X, y, neighbors(graph), features.frequencies, 1.0, 1e-3,
+        linear=True, delay=delay, period=period,
+    )  # fmt: skip
+    for name in ("predictions", "deviation", "weights", "cv"):
+        np.testing.assert_allclose(getattr(run, name), expected[name], rtol=1e-7, atol=1e-7)
 
 
 @pytest.mark.parametrize("delay", [0, 3])

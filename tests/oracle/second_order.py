@@ -21,10 +21,10 @@ LEAK = 0.01
 class Settings:
     """The parameters, and what follows from them."""
 
-    def __init__(self, sizes, forget, ridge, linear, logistic, lag, horizon):
-        P, self.D, self.n_inputs = sizes
+    def __init__(self, sizes, forget, ridge, linear, logistic, lag, horizon, period):
+        P, self.D, self.n_inputs, self.M = sizes
         self.ridge, self.linear, self.logistic = ridge, linear, logistic
-        self.lag, self.horizon = lag, horizon
+        self.lag, self.horizon, self.period = lag, horizon, period
         self.forgets = [forget, 1 - 0.01 / horizon]
         # fits: memories alternate over the kernels, and the last kernel has both
         self.kernel = [*range(P), P - 1]
@@ -58,6 +58,52 @@ class Settings:
     def base(self, x):
         return 0.0 if self.lag is None else x[self.lag]
 
+    def waves(self, step):
+        """Sine and cosine of four harmonics."""
+        angles = [2 * math.pi * j * step / self.period for j in (1, 2, 3, 4)]
+        return [wave for angle in angles for wave in (math.sin(angle), math.cos(angle))]
+
+    def has_waves(self):
+        return self.linear and self.n_inputs + 9 <= self.D
+
+    def turns(self, step):
+        """w_mᵀwaves: w uniform of deviation 1, by multiples of powers of a ratio."""
+        ratio, spread = 1.0757660660868371, 0.1  # the root of r⁹ = r + 1
+        angles = []
+        for m in range(1, self.M + 1):
+            w = [math.sqrt(3) * (2 * (m / ratio**j % 1) - 1) for j in range(1, 9)]
+            angles.append(spread * sum(a * b for a, b in zip(w, self.waves(step), strict=True)))
+        return np.array(angles)
+
+    def turned(self, vector, angle):
+        M = self.M
+        sine, cosine = vector[:M].copy(), vector[M : 2 * M].copy()
+        vector[:M] = sine * np.cos(angle) + cosine * np.sin(angle)
+        vector[M : 2 * M] = cosine * np.cos(angle) - sine * np.sin(angle)
+
+    def shown(self, z, step):
+        """Features with the season: kernels 6, 14, … are turned, the linear one has waves."""
+        if not self.period:
+            return z
+        z = [each.copy() for each in z]
+        for p in range(6, len(z) - 1, 8):
+            self.turned(z[p], self.turns(step))
+        if self.has_waves():
+            place = self.n_inputs + 1
+            z[-1][place : place + 8] = 0.1 * np.array(self.waves(step))
+        return z
+
+    def set_aside(self, vectors, step):
+        """Make them functions of features without the season, in this step."""
+        if not self.period:
+            return
+        for p in range(6, len(vectors) - 1, 8):
+            self.turned(vectors[p], -self.turns(step))
+        if self.has_waves():
+            waves = vectors[-1][self.n_inputs + 1 : self.n_inputs + 9]
+            vectors[-1][self.n_inputs] += 0.1 * waves @ self.waves(step)
+            waves[:] = 0.0
+
 
 class Half:
     def __init__(self, settings):
@@ -73,8 +119,9 @@ class Half:
         self.n = np.zeros(F)
         self.own_R, self.own_V = np.zeros(E), np.zeros(E)
         self.score, self.final, self.own_rounds = np.zeros(4), np.zeros(3), 0.0
-        self.correction = [np.zeros(3), np.zeros(4)]
-        self.clue_A = [10 * np.eye(3), 10 * np.eye(4)]
+        self.correction = [np.zeros(4), np.zeros(6)]
+        self.clue_A = [10 * np.eye(4), 10 * np.eye(6)]
+        self.errors = {}  # by step
         self.residual, self.nearby = 0.0, 0.0
         self.last, self.same, self.other = 0.0, 0, 0
         self.has_last = False
@@ -116,7 +163,8 @@ class Half:
 
     # prediction
 
-    def predict(self, x, z):
+    def predict(self, x, z, ago, label_ago):
+        """With the step of a season ago and its label; None without one."""
         s = self.s
         m, ms, b, top = self.mixtures()
         base = s.base(x)
@@ -132,8 +180,11 @@ class Half:
         if self.own_rounds > 0 and not s.logistic:
             deviation = math.sqrt(self.final[0] / self.own_rounds)
         gap = clip((self.last - f) / deviation) if deviation > 0 else 0.0
-        clues = [1.0, self.residual, self.nearby, gap]
-        with_a = f + deviation * (self.correction[0] @ clues[:3])
+        error_ago, season_gap = 0.0, 0.0
+        if deviation > 0 and label_ago is not None:
+            error_ago, season_gap = self.errors[ago], clip((label_ago - f) / deviation)
+        clues = [1.0, self.residual, self.nearby, error_ago, gap, season_gap]
+        with_a = f + deviation * (self.correction[0] @ clues[:4])
         with_b = f + deviation * (self.correction[1] @ clues)
         scale = s.horizon * self.scale(self.final, self.own_rounds)
         q = evidence(self.final, FINAL_PRIOR, scale)
@@ -197,7 +248,7 @@ class Half:
             self.residual = 0.0
             return 0.0
         error = clip((y - said["final"][0]) / math.sqrt(self.final[0] / self.own_rounds))
-        for j, (length, memory) in enumerate([(3, 1.0), (4, 0.999)]):
+        for j, (length, memory) in enumerate([(4, 1.0), (6, 0.999)]):
             clues = np.array(said["clues"][:length])
             self.clue_A[j] = memory * self.clue_A[j] + np.outer(clues, clues)
             left = error - self.correction[j] @ clues
@@ -260,6 +311,7 @@ class Learner:
         self.noise, self.n_noise, self.width = 0.0, 0.0, 0.0
         self.Q, self.n_Q, self.row, self.beyond = 0.0, 0.0, 0, 0.0
         self.low, self.high, self.gate = None, None, 1.0
+        self.steps, self.period, self.looked, self.labels = 0, settings.period or 0, 0, {}
 
     def trust(self):
         """More and more for the half that is alone, unless its losses say otherwise."""
@@ -288,8 +340,21 @@ class Learner:
                 return True
         return False
 
+    def step(self):
+        """Of what is predicted now."""
+        return self.steps + self.s.horizon - 1
+
+    def season_ago(self):
+        """The newest step with a label, whole periods ago; None where there is none."""
+        if self.period == 0:
+            return None
+        then = self.step() - self.period * math.ceil(self.s.horizon / self.period)
+        return then if then in self.labels else None
+
     def predict(self, x, z):
-        said = [half.predict(x, z) for half in (self.net, self.alone)]
+        z, ago = self.s.shown(z, self.step()), self.season_ago()
+        past = ago, self.labels.get(ago)
+        said = [half.predict(x, z, *past) for half in (self.net, self.alone)]
         if self.is_wild(x):
             for each in said:
                 each["y_hat"] = each["mixtures"][3]
@@ -297,6 +362,7 @@ class Learner:
         thetas, phis, _ = self.shares()
         return {
             "halves": said,
+            "reach": self.reach(z, [thetas[i] + phis[i] for i in range(self.s.F)]),
             "experts": said[0]["experts"],
             "final": [q[0] * said[0]["final"][0] + q[1] * said[1]["final"][0]],
             "shares": [thetas[i] + phis[i] for i in range(self.s.F)],
@@ -325,8 +391,8 @@ class Learner:
         foretold = math.sqrt(said["noise"] * (1 + reach) + disagreement(said))
         return math.exp(said["width"]) * foretold
 
-    def deviation(self, z, said):
-        reach = self.reach(z, said["shares"])
+    def deviation(self, said):
+        reach = said["reach"]
         if self.s.logistic:
             return math.sqrt(reach + disagreement(said))
         return self.told(said, reach)
@@ -368,7 +434,37 @@ class Learner:
         return y
 
     def learn(self, x, z, y, said):
-        """Give what is said to the neighbors."""
+        """Give what is said to the neighbors; look for a period in every 64th step."""
+        told = self.learn_label(x, self.s.shown(z, self.steps), y, said)
+        self.steps += 1
+        if self.s.period is None and not self.s.logistic and self.steps % 64 == 0:
+            found = self.found_period()
+            self.period = found if found == self.looked else self.period
+            self.looked = found
+        return told
+
+    def found_period(self):
+        """Where the mean square of the change over so many steps falls to less than a half."""
+        first = min([i for i in self.labels if i >= self.steps - 336], default=self.steps)
+        values = np.array([self.labels.get(i, math.nan) for i in range(first, self.steps)])
+        n = len(values)
+        if n < 2:
+            return 0
+        changes = [0.0]
+        for p in range(1, min(168, n // 2) + 2):
+            moved = (values[p:] - values[:-p]) ** 2
+            known = moved[~np.isnan(moved)]
+            changes.append(known.mean() if 2 * len(known) >= n - p else math.nan)
+        found, least = 0, math.inf
+        for p in range(2, len(changes) - 1):
+            here, highest = changes[p], np.fmax.reduce(changes[:p])
+            limit = least if 2 * (p + 1) < 3 * found else 0.6 * least
+            is_dip = here < 0.5 * highest and here < changes[p - 1] and here <= changes[p + 1]
+            if is_dip and here < limit:
+                found, least = p, here
+        return found
+
+    def learn_label(self, x, z, y, said):
         if not math.isnan(y):
             y = self.believed(x, y, said["halves"][1]["y_hat"])
         if y is None or math.isnan(y):
@@ -383,6 +479,9 @@ class Learner:
         S, N, loss, R, V, rounds, _ = self.alone.learn(x, z, y, alone)
         self.alone.merge(S, N, loss, R, V, rounds, 0.0)
         self.learn_deviation(y, said, reach)
+        self.labels[self.steps] = y
+        for half in (self.net, self.alone):
+            half.errors[self.steps] = half.residual
         return told
 
     def merge(self, *heard):
@@ -410,6 +509,7 @@ class Learner:
             p = s.kernel[i]
             vectors[p] += thetas[i] * net.theta(i) + phis[i] * net.phi[i]
             q[p] += thetas[i] + phis[i]
+        s.set_aside(vectors, self.step())
         if s.linear:
             constant = s.n_inputs  # the linear kernel's features are the inputs, then 1
             vectors[-1][constant] += others[0] * net.last * net.odds()
@@ -421,21 +521,21 @@ class Learner:
 
 def domkrls(
     X, Y, neighbors, frequencies, forget, ridge,
-    linear=False, logistic=False, lag=None, horizon=None, delay=0,
+    linear=False, logistic=False, lag=None, horizon=None, delay=0, period=None,
 ):  # fmt: skip
     """NaN in Y: no label. What is learned at the end of round t is the sample of t − delay."""
     T, K, d = X.shape
     first = features(X[0, 0], frequencies, linear)
     horizon = delay + 1 if horizon is None else horizon
-    sizes = (len(first), len(first[0]), d)
-    settings = Settings(sizes, forget, ridge, linear, logistic, lag, horizon)
+    sizes = (len(first), len(first[0]), d, len(frequencies[0]))
+    settings = Settings(sizes, forget, ridge, linear, logistic, lag, horizon, period)
     learners = [Learner(settings) for _ in range(K)]
     waiting, predictions, deviations, spread = [], [], [], []
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
         said = [learners[k].predict(X[t, k], zs[k]) for k in range(K)]
         predictions.append([each["y_hat"] for each in said])
-        deviations.append([learners[k].deviation(zs[k], said[k]) for k in range(K)])
+        deviations.append([learners[k].deviation(said[k]) for k in range(K)])
         spread.append(violation(learners, zs))
         waiting.append((X[t], zs, Y[t], said))
         if len(waiting) > delay:

@@ -185,6 +185,10 @@ class Algorithm(Parameters, ABC):
         """Give the same algorithm for labels that come so many rounds late."""
         return self
 
+    def at(self, state: Any, step: int) -> Any:
+        """Give the state of learners whose next label belongs to this step of their clock."""
+        return state
+
     def function(self, state: Any) -> Function | None:
         """Give the learned functions where they have the form (6); None where they do not."""
         return None
@@ -216,6 +220,12 @@ class Algorithm(Parameters, ABC):
             )
         made: Algorithm = replace(self, **given)  # type: ignore[type-var]
         return made
+
+    def suited(self, **given: Any) -> "Algorithm":
+        """Set what the data tell, as far as there are such parameters and they are left open."""
+        own = self.parameters()
+        told = {k: v for k, v in given.items() if v is not None and own.get(k, 0) is None}
+        return self.replaced(**told) if told else self
 
     @cached_property
     def compiled(self) -> Any:

@@ -59,6 +59,8 @@ from domkl.algorithms.mixtures import (
     ALONE,
     CORRECTOR_RIDGE,
     FINAL_PRIOR,
+    N_CLUES,
+    N_SHORT,
     N_TOP,
     NETWORK,
     add_label,
@@ -86,6 +88,23 @@ from domkl.core.losses import (
     sigmoid,
 )
 from domkl.core.rls import first_factors, shrink, variance
+from domkl.core.seasons import (
+    AHEAD,
+    LOOK_EVERY,
+    N_PAST,
+    N_SEASON,
+    N_WAVES,
+    PERIOD,
+    REMEMBERED,
+    STEP,
+    WAVES,
+    find_period,
+    room_for,
+    season_ago,
+    set_aside,
+    shown,
+    stamp,
+)
 from domkl.core.vectors import added_scaled, copied, tracked_sum
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
@@ -137,9 +156,9 @@ class State(NamedTuple):
     score: Floats  # (K, 2, 4)           losses of m, ms and b, and of the last label
     final: Floats  # (K, 2, 3)           losses without correction, with A, with B
     own_rounds: Floats  # (K,)           number of labels in these four accounts
-    correction: Floats  # (K, 2, 2 · 4)  of A and B, for the clues: 1, own, nearby, gap
-    clue_diagonal: Floats  # (K, 2, 2 · 4)  of their C
-    clue_factor: Floats  # (K, 2, 2 · 6)
+    correction: Floats  # (K, 2, 2 · 6)  of A and B, for the clues, see `mixtures.correct`
+    clue_diagonal: Floats  # (K, 2, 2 · 6)  of their C
+    clue_factor: Floats  # (K, 2, 2 · 15)
     errors: Floats  # (K, 2)             newest error, in deviations
     nearby: Floats  # (K,)               mean of the neighbors'
     last: Floats  # (K,)                 newest label, 0 before
@@ -162,6 +181,8 @@ class State(NamedTuple):
     low: Floats = NOTHING  # (K, d)      ranges of inputs
     high: Floats = NOTHING  # (K, d)
     gate: Floats = NOTHING  # (K, 2)     how far beyond an input may be; the number of wild ones
+    past: Floats = NOTHING  # (K, R, 4)  labels and errors, core/seasons.py
+    season: Floats = NOTHING  # (K, 5)   its clock and its periods
 
 
 #: the fields of the state that have two sides
@@ -192,6 +213,7 @@ class Params(NamedTuple):
     loss: Any
     newest_lag: int  # -1: there is none
     horizon: float
+    period: float = -1.0  # 0: there is none; -1: it is looked for
 
 
 class Note(NamedTuple):
@@ -206,7 +228,7 @@ class Note(NamedTuple):
 @inner
 def _noted(notes: Floats, n_fits: int) -> Note:
     """The part that is of both."""
-    n = 2 * (2 * n_fits + 14)
+    n = 2 * (2 * n_fits + 10 + N_CLUES)
     m = n + n_fits
     return Note(notes[n:m], notes[m : m + 1], notes[m + 1 : m + 4], notes[m + 4 :])
 
@@ -214,12 +236,12 @@ def _noted(notes: Floats, n_fits: int) -> Note:
 def n_notes(state: State) -> int:
     """Numbers in a learner's row of notes."""
     n_fits: int = state.sums.shape[1]
-    return 5 * n_fits + 33
+    return 5 * n_fits + 25 + 2 * N_CLUES
 
 
 def alone_prediction(notes: Floats, n_fits: int) -> Floats:
     """What the learners alone predicted: of notes (K, ·), (K,)."""
-    y_hat: Floats = notes[..., 2 * (2 * n_fits + 14) - 1]  # the last number of the side
+    y_hat: Floats = notes[..., 2 * (2 * n_fits + 10 + N_CLUES) - 1]  # the last number of the side
     return y_hat
 
 
@@ -242,7 +264,12 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
     n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
     is_logistic = params.loss.kind == LOGISTIC
     final, weights = np.empty(3), np.empty(2 * n_fits + 2)
+    room = room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
     for k in range(len(prediction.y_hat)):
+        season = state.season[k]
+        step = season[STEP] + season[AHEAD]
+        z = shown(room, inputs.z[k], _wave_place(state, k), step, season[WAVES])
+        ago = season_ago(state.past[k], step, season[PERIOD], params.horizon)
         note = _noted(prediction.notes[k], n_fits)
         note.spread[0], note.spread[1], note.weight[0] = _noise(state, k), state.width[k], 1.0
         wild = is_wild(inputs.x[k], state.low[k], state.high[k], state.gate[k, 0])
@@ -252,10 +279,10 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
         prediction.y_hat[k] = note.f[0] = 0.0
         for side in range(2):
             told = side_of(prediction.notes[k], n_fits, side)
-            _consult(told.experts, state, params, inputs, k, side)
+            _consult(told.experts, state, _base(params, inputs, k), z, k, side)
             f = mixed(told, state, k, side)
             note.f[0] += state.trust[k, side] * f
-            correct(told, f, state, k, side, is_logistic)
+            correct(told, f, state, k, side, is_logistic, ago)
             scale = params.horizon * loss_scale(
                 state.final[k, side], state.own_rounds[k], is_logistic
             )
@@ -269,17 +296,27 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
 
 
 @inner
-def _consult(
-    experts: Floats, state: State, params: Params, inputs: Inputs, k: int, side: int
-) -> None:
-    """Write what θs, φs and the lag predict."""
-    n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
-    base = inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
+def _base(params: Params, inputs: Inputs, k: int) -> float:
+    """What fits learn the change from: the newest lag."""
+    return inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
+
+
+@inner
+def _wave_place(state: State, k: int) -> int:
+    """The first place behind inputs and constant of the linear kernel; the end without one."""
+    n_inputs, n_features = state.low.shape[1], state.sums.shape[2]
+    return int(n_inputs + 1 if state.is_linear[k] > 0 else n_features)
+
+
+@inner
+def _consult(experts: Floats, state: State, base: float, z: Array, k: int, side: int) -> None:
+    """Write what θs, φs and the lag predict, of features z (P, D)."""
+    n_fits = state.sums.shape[1]
     for i in range(n_fits):
-        z, n = inputs.z[k, min(i, n_kernels - 1)], state.counts[k, i]
-        own = float(dot(state.own[k, i], z))
+        seen, n = z[min(i, n_fits - 2)], state.counts[k, i]
+        own = float(dot(state.own[k, i], seen))
         is_heard = side == NETWORK and n > 0
-        experts[i] = base + (float(dot(state.sums[k, i], z)) / n if is_heard else own)
+        experts[i] = base + (float(dot(state.sums[k, i], seen)) / n if is_heard else own)
         experts[n_fits + i] = base + own
     experts[2 * n_fits] = 0.0
     experts[2 * n_fits + 1] = base
@@ -310,7 +347,8 @@ def local_step(
     A learner without a label, NaN, or with one that it does not believe, says again what they are.
     """
     n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
-    gain, clue_gain = np.empty(state.sums.shape[2], state.sums.dtype), np.empty(4)
+    gain, clue_gain = np.empty(state.sums.shape[2], state.sums.dtype), np.empty(N_CLUES)
+    room = room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
     for k in range(len(y)):
         label, residual, notes = y[k], 0.0, prediction.notes[k]
         if not math.isnan(label):
@@ -318,11 +356,17 @@ def local_step(
         if not math.isnan(label):
             note = _noted(notes, n_fits)
             add_label(state, params.loss.kind, notes, label, clue_gain, k)
-            reach = _learn_fits(state, params, inputs, note, label, gain, k)
+            season = state.season[k]
+            z = shown(room, inputs.z[k], _wave_place(state, k), season[STEP], season[WAVES])
+            change = label - _base(params, inputs, k)
+            reach = _learn_fits(state, params, z, note, change, gain, k)
             _learn_deviation(state, params, note, label - prediction.y_hat[k], reach, k)
             if is_logistic:
                 _count_turn(state, label, k)
+            else:
+                _remember(state, label, k)
             state.last[k], residual = label, state.errors[k, NETWORK]
+        _pass(state, params, is_logistic, k)
         _say(state, message, residual, k)
 
 
@@ -340,6 +384,22 @@ def _believed(state: State, x: Floats, notes: Floats, y: float, is_logistic: boo
         learn_ranges(x, state.low[k], state.high[k], gate[0])
         gate[0] = 1.0
     return label
+
+
+@inner
+def _remember(state: State, y: float, k: int) -> None:
+    """Keep the label and the errors until the season is over."""
+    step = state.season[k, STEP]
+    row = state.past[k, int(step) % state.past.shape[1]]
+    row[0], row[1], row[2], row[3] = y, state.errors[k, 0], state.errors[k, 1], stamp(step)
+
+
+@inner
+def _pass(state: State, params: Params, is_logistic: bool, k: int) -> None:
+    """End a step, and look for a period now and then."""
+    state.season[k, STEP] += 1
+    if params.period < 0 and not is_logistic and state.season[k, STEP] % LOOK_EVERY == 0:
+        find_period(state.past[k], state.season[k])
 
 
 @inner
@@ -367,22 +427,21 @@ def _say(state: State, message: Message, residual: float, k: int) -> None:
 def _learn_fits(
     state: State,
     params: Params,
-    inputs: Inputs,
+    features: Array,
     note: Note,
     y: float,
     gain: Array,
     k: int,
 ) -> float:
     """Take the sample into all fits; give zᵀCz, their mean by the weights of the prediction."""
-    n_fits, n_kernels, real = len(note.shares), inputs.z.shape[1], state.sums.dtype.type
+    n_fits, real = len(note.shares), state.sums.dtype.type
     forgets, reach = (params.forget, 1 - FADE / params.horizon), 0.0
-    base = inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
     for i in range(n_fits):
-        z = inputs.z[k, min(i, n_kernels - 1)]
+        z = features[min(i, n_fits - 2)]
         own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
         forget, before = forgets[_memory(i, n_fits)], state.own_counts[k, i]
         f = float(dot(own, z))
-        given = (y - base, note.weight[0], forget, params.ridge, params.loss)
+        given = (y, note.weight[0], forget, params.ridge, params.loss)
         step, open_part = _fit_step(factor, diagonal, z, gain, f, *given)
         n = state.own_counts[k, i] = forget * before + 1
         moved = state.counts[k, i] + (n - before)
@@ -515,6 +574,7 @@ def function(state: State) -> tuple[Array, Floats]:
     theta = np.zeros((n_learners, n_fits - 1, n_features), state.sums.dtype)
     weights, real = np.zeros((n_learners, n_fits - 1)), state.sums.dtype.type
     shares = np.empty(2 * n_fits + 2)
+    room = room_for(theta, _n_used(state.diagonal[0, 0]) // 2)
     for k in range(n_learners):
         write_weights(shares, state, k)
         for i in range(n_fits):
@@ -529,6 +589,9 @@ def function(state: State) -> tuple[Array, Floats]:
             if n > 0:
                 added_scaled(theta[k, p], state.sums[k, i], real(shares[i] / q / n))
             added_scaled(theta[k, p], state.own[k, i], real(shares[n_fits + i] / q))
+        season = state.season[k]
+        step = season[STEP] + season[AHEAD]
+        set_aside(room, theta[k], _wave_place(state, k), step, season[WAVES])
         if state.is_linear[k] > 0:
             _add_persistence(theta[k, n_fits - 2], weights[k, n_fits - 2], state, shares, k)
     return theta, weights
@@ -537,9 +600,8 @@ def function(state: State) -> tuple[Array, Floats]:
 @inner
 def _add_persistence(theta: Array, weight: float, state: State, shares: Floats, k: int) -> None:
     """Add last label and lag to the linear kernel's part of the function, of this weight."""
-    n_fits, lag, share = state.sums.shape[1], int(state.lag[k]), shares[len(shares) - 2]
-    constant = _n_used(state.diagonal[k, n_fits - 1]) - 1
-    theta[constant] += share / weight * state.last[k] * state.odds[k]
+    lag, share = int(state.lag[k]), shares[len(shares) - 2]
+    theta[state.low.shape[1]] += share / weight * state.last[k] * state.odds[k]
     if lag >= 0:
         theta[lag] += (1 - share) / weight
 
@@ -562,12 +624,15 @@ def deviation(
     For the logistic loss that of f itself, without noise and s² = 1. Infinite where nothing is
     known: before the first sample of a learner and its neighbors.
     """
-    z, n_fits, n_kernels = inputs.z, state.sums.shape[1], inputs.z.shape[1]
+    n_fits, room = state.sums.shape[1], room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
     for k in range(len(out)):
+        season = state.season[k]
+        step = season[STEP] + season[AHEAD]
+        z = shown(room, inputs.z[k], _wave_place(state, k), step, season[WAVES])
         note, reach = _noted(prediction.notes[k], n_fits), 0.0
         for i in range(n_fits):
             factor, diagonal = state.factor[k, i], state.diagonal[k, i]
-            open_part = float(variance(factor, diagonal, z[k, min(i, n_kernels - 1)]))
+            open_part = float(variance(factor, diagonal, z[min(i, n_fits - 2)]))
             reach += note.shares[i] * open_part
         if params.loss.kind == LOGISTIC:
             out[k] = math.sqrt(reach + note.spread[2])
@@ -602,6 +667,9 @@ class DOMKRLS(CompiledAlgorithm):
     steps_ahead : int, optional
         The horizon: how many steps ahead it predicts; by default one more than the delay of
         the labels.
+    period : int, optional
+        Steps after which the stream repeats itself, by a clock that all learners share; 0 for none.
+        By default each learner looks for one in its own past labels.
     """
 
     forget: float = 1.0
@@ -609,6 +677,7 @@ class DOMKRLS(CompiledAlgorithm):
     loss: Loss = Squared()
     newest_lag: int | None = None
     steps_ahead: int | None = None
+    period: int | None = None
 
     takes_missing = True
     relative_cost = 6.0  # as benchmarks/bench_domkrls.py measures it
@@ -640,6 +709,8 @@ class DOMKRLS(CompiledAlgorithm):
                 )
         if self.steps_ahead is not None:
             checks.whole("steps_ahead", self.steps_ahead, 1)
+        if self.period and checks.whole("period", self.period, 0) < 2:
+            raise ParameterError(f"period must be 0 or at least 2 steps, got {self.period}")
 
     def __repr__(self) -> str:
         """Without what is left to the data."""
@@ -651,9 +722,9 @@ class DOMKRLS(CompiledAlgorithm):
         """The parameters as the law takes them."""
         lag = -1 if self.newest_lag is None else int(self.newest_lag)
         horizon = 1 if self.steps_ahead is None else self.steps_ahead
-        return Params(
-            float(self.forget), float(self.ridge), self.loss.compiled, lag, float(horizon)
-        )
+        period = -1 if self.period is None else self.period
+        forget, ridge, *steps = map(float, (self.forget, self.ridge, horizon, period))
+        return Params(forget, ridge, self.loss.compiled, lag, *steps)
 
     def init(self, sizes: Sizes) -> State:
         """All zero, C = I/ridge."""
@@ -663,6 +734,10 @@ class DOMKRLS(CompiledAlgorithm):
             )
         n, n_fits = sizes.n_learners, sizes.n_kernels + 1
         lengths, shape = (*sizes.lengths, sizes.lengths[-1]), (n, n_fits, sizes.n_features)
+        horizon, period = self.compiled.horizon, max(self.compiled.period, 0.0)
+        with_waves = sizes.n_inputs + 1 + N_WAVES
+        if sizes.linear and period and with_waves <= sizes.n_features:
+            lengths = (*lengths[:-2], with_waves, with_waves)
         ridges = np.full(sizes.n_kernels, float(self.ridge))
         ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
         ridges = np.append(ridges, ridges[-1])
@@ -671,7 +746,8 @@ class DOMKRLS(CompiledAlgorithm):
             for each in first_factors(lengths, sizes.n_features, ridges)
         )
         clue_factor, clue_diagonal = (
-            np.tile(each.ravel(), (n, 2, 1)) for each in first_factors((3, 4), 4, CORRECTOR_RIDGE)
+            np.tile(each.ravel(), (n, 2, 1))
+            for each in first_factors((N_SHORT, N_CLUES), N_CLUES, CORRECTOR_RIDGE)
         )
         n_experts = 2 * n_fits + (1 if self.newest_lag is None else 2)
         prior, lag = first_weights(n_fits, sizes.linear), self.compiled.newest_lag
@@ -681,7 +757,9 @@ class DOMKRLS(CompiledAlgorithm):
             ("turns", "noise", "rounds", "sides", "trust", "gate", "errors"), (2,)
         )
         shapes |= dict.fromkeys(("counts", "own_counts"), (n_fits,))
-        shapes |= {"final": (2, 3), "correction": (2, 8)}
+        shapes |= {"final": (2, 3), "correction": (2, 2 * N_CLUES), "season": (N_SEASON,)}
+        most = period * np.ceil(horizon / period) if period else 0
+        shapes |= {"past": (max(REMEMBERED, int(most)), N_PAST)}
         by_side = ("loss", "regret", "variance", "by_evidence", "by_regret")
         shapes |= dict.fromkeys(by_side, (2, n_fits))
         shapes |= dict.fromkeys(("own_regret", "own_variance", "by_own"), (2, n_experts))
@@ -691,6 +769,7 @@ class DOMKRLS(CompiledAlgorithm):
         given = {"diagonal": diagonal, "factor": factor, "odds": np.ones(n)}
         given |= {"clue_diagonal": clue_diagonal, "clue_factor": clue_factor}
         given |= {"prior": np.tile(prior, (n, 1)), "lag": np.full(n, float(lag))}
+        zeros["season"][:, [AHEAD, WAVES, PERIOD]] = horizon - 1, period, period
         state = State(**(zeros | given | {"is_linear": np.full(n, float(sizes.linear))}))
         mix(state, self.compiled)
         return state
@@ -706,6 +785,11 @@ class DOMKRLS(CompiledAlgorithm):
         """With a horizon of one more, unless one is set."""
         is_set = self.steps_ahead is not None or delay == 0
         return self if is_set else replace(self, steps_ahead=delay + 1)
+
+    def at(self, state: State, step: int) -> State:
+        """With this step, where it may have skipped some."""
+        state.season[:, STEP] = step
+        return state
 
     @property
     def second_memory(self) -> float:

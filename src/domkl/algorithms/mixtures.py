@@ -40,6 +40,8 @@ FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
 CORRECTOR_RIDGE, CORRECTOR_MEMORY = 10.0, (1.0, 0.999)
 #: Largest error in deviations, as a clue and in regrets.
 CLIP = 5.0
+#: Number of clues of B, and of A, which has the first of them.
+N_CLUES, N_SHORT = 6, 4
 NETWORK, ALONE = 0, 1
 
 
@@ -49,7 +51,7 @@ class Side(NamedTuple):
     experts: Floats  # (2F + 2,)  θs, φs, last label, lag; alone φs stand for the θs
     mixtures: Floats  # (4,)      m, ms, b, last label
     final: Floats  # (3,)         without correction, with A, with B
-    clues: Floats  # (4,)
+    clues: Floats  # (6,)         see `correct`
     y_hat: Floats  # (1,)
 
 
@@ -66,10 +68,11 @@ class Label(NamedTuple):
 @inner
 def side_of(notes: Floats, n_fits: int, side: int) -> Side:
     """The part of a learner's row of notes that is of one side."""
-    n = side * (2 * n_fits + 14)
+    n = side * (2 * n_fits + 10 + N_CLUES)
     m = n + 2 * n_fits + 2
-    final, clues = notes[m + 4 : m + 7], notes[m + 7 : m + 11]
-    return Side(notes[n:m], notes[m : m + 4], final, clues, notes[m + 11 : m + 12])
+    end = m + 7 + N_CLUES
+    final, clues = notes[m + 4 : m + 7], notes[m + 7 : end]
+    return Side(notes[n:m], notes[m : m + 4], final, clues, notes[end : end + 1])
 
 
 @inner
@@ -148,18 +151,28 @@ def has_last(state: "State", k: int) -> bool:
 
 
 @inner
-def correct(told: Side, f: float, state: "State", k: int, side: int, is_logistic: bool) -> None:
-    """Write the clues, and the prediction without and with the correction."""
+def correct(
+    told: Side, f: float, state: "State", k: int, side: int, is_logistic: bool, ago: int
+) -> None:
+    """Write the clues, and the prediction without and with the correction.
+
+    The clues are 1, the newest error, that of the neighbors, and that of a season ago for A; for B
+    also how far the newest label and that of a season ago are from the prediction.
+    """
     deviation, clues = 0.0, told.clues
     if state.own_rounds[k] > 0 and not is_logistic:
         deviation = math.sqrt(state.final[k, side, 0] / state.own_rounds[k])
-    clues[0], clues[1], clues[3] = 1.0, state.errors[k, side], 0.0
+    cleared(clues)
+    clues[0], clues[1] = 1.0, state.errors[k, side]
     clues[2] = state.nearby[k] if side == NETWORK else 0.0
     if deviation > 0:
-        clues[3] = _clipped((state.last[k] - f) / deviation)
+        clues[4] = _clipped((state.last[k] - f) / deviation)
+        if ago >= 0:
+            clues[3] = state.past[k, ago, 1 + side]
+            clues[5] = _clipped((state.past[k, ago, 0] - f) / deviation)
     told.final[0] = f
     for j in range(2):
-        fit = state.correction[k, side, 4 * j : 4 * j + 4]
+        fit = state.correction[k, side, N_CLUES * j : N_CLUES * (j + 1)]
         told.final[1 + j] = f + deviation * dot(fit, clues)
 
 
@@ -223,11 +236,11 @@ def _learn_correction(
     state.errors[k, side] = 0.0
     if variance == 0:
         return
-    error = _clipped((y - told.final[0]) / math.sqrt(variance))
+    error, n = _clipped((y - told.final[0]) / math.sqrt(variance)), N_CLUES * (N_CLUES - 1) // 2
     for j in range(2):
-        fit = state.correction[k, side, 4 * j : 4 * j + 4]
-        diagonal = state.clue_diagonal[k, side, 4 * j : 4 * j + 4]
-        factor = state.clue_factor[k, side, 6 * j : 6 * j + 6]
+        fit = state.correction[k, side, N_CLUES * j : N_CLUES * (j + 1)]
+        diagonal = state.clue_diagonal[k, side, N_CLUES * j : N_CLUES * (j + 1)]
+        factor = state.clue_factor[k, side, n * j : n * (j + 1)]
         memory, left = CORRECTOR_MEMORY[j], error - dot(fit, told.clues)
         total = shrink(factor, diagonal, told.clues, gain, 1.0, memory, CORRECTOR_RIDGE)
         added_scaled(fit, gain, left / total)

@@ -108,7 +108,7 @@ def _add_algorithm_arguments(group: Group) -> None:
         found = {name: each[parameter] for name, each in known.items() if parameter in each}
         values = ", ".join(map(shown, dict.fromkeys(found.values())))
         told = f"{text}, of {', '.join(found)} (default: {values})"
-        kind = type(next(iter(found.values())))
+        kind = type(next(value for value in found.values() if value is not None))
         option(group, f"--{parameter.replace('_', '-')}", metavar, told, type=kind)
     narrow, wide = map(shown, Setting.bandwidths)
     single = (

@@ -124,6 +124,16 @@ def mixture(out: Array, a: Array, b: Array, share: Number) -> None:
 
 
 @row
+def turned(
+    sine: Array, cosine: Array, s: Array, c: Array, turn_cosine: Array, turn_sine: Array
+) -> None:
+    """Write sines and cosines of angles with a turn added, from s and c of the angles."""
+    for i in range(sine.size):
+        sine[i] = fused(s[i], turn_cosine[i], c[i] * turn_sine[i])
+        cosine[i] = fused(c[i], turn_cosine[i], -(s[i] * turn_sine[i]))
+
+
+@row
 def lines(values: Array) -> Array:
     """A learner's kernels in one row: (K, P, D) as (K, P·D)."""
     return values.reshape(values.shape[0], values.shape[1] * values.shape[2])

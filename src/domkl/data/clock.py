@@ -22,6 +22,8 @@ SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 PARTS = ("year", "month", "day", "hour", "minute", "second")
 #: calendar inputs that are made from the time
 CALENDAR = ("hour", "weekday", "yearday")
+#: ticks of the longest season; of more, each needs too many labels to be known
+MOST_TICKS = 1440
 #: stands for a row without a time
 NO_TIME = np.iinfo(np.int64).min
 _UNITS = {"ms": 1, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
@@ -66,6 +68,19 @@ class Clock(NamedTuple):
     def text(self, tick: int) -> str:
         """The time of a tick in ISO 8601, UTC."""
         return (datetime(1970, 1, 1) + timedelta(milliseconds=self.time(tick))).isoformat()
+
+    @property
+    def period(self) -> int | None:
+        """Ticks of a day, or of a week where a tick is a day; None if neither is some ticks.
+
+        Examples
+        --------
+        >>> Clock(0, HOUR).period, Clock(0, DAY).period, Clock(0, 7 * DAY).period
+        (24, 7, None)
+        """
+        ticks = [season // self.step for season in (DAY, 7 * DAY) if season % self.step == 0]
+        found = [n for n in ticks if 1 < n <= MOST_TICKS]
+        return found[0] if found and self.is_dated else None
 
     @property
     def words(self) -> str:

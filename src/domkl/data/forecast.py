@@ -39,6 +39,7 @@ class Prepared(NamedTuple):
     #: the input that is the newest value of what is predicted, in the target's units
     newest_lag: int | None = None
     graph: str | None = None  # kind of the set's own network
+    period: int | None = None  # rounds of a day or of a week, where nodes have a clock
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def prepare(
         is_series = not plan.inputs and not plan.ahead
         found[horizon] = Prepared(
             name, X, y, is_series, plan.names, facts, note, table.nodes, places,
-            plan.newest_lag if horizon else None,
+            plan.newest_lag if horizon else None, period=clock.period,
         )  # fmt: skip
     return found
 

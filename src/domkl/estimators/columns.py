@@ -19,6 +19,7 @@ import numpy as np
 
 from domkl import checks, rng
 from domkl.algorithms.base import Algorithm
+from domkl.algorithms.least_squares import SIDES
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary
 from domkl.errors import ParameterError
@@ -101,6 +102,8 @@ def widened(
         if not algorithm.uses_features:
             own = _Move(name, old.n_inputs + 1, new.n_inputs + 1, is_matrix=values.ndim == 3)
             own(room, values, linear)
+        elif name in (*SIDES, "past"):
+            room[:] = values
         elif values.ndim < 3 and room.shape[1:] in (values.shape[1:], (new.n_inputs,)):
             room[tuple(map(slice, values.shape))] = values
         else:

@@ -180,6 +180,9 @@ class OnlineKernelRegressor(_Parameters, base.MiniBatchRegressor):
         Of `DOMKRLS`: name of the input that holds the newest value of the target, if there is one.
     steps_ahead
         Of `DOMKRLS`: how many steps ahead it predicts, 1 by default.
+    period
+        Of `DOMKRLS`: samples after which the series repeats itself, 0 for none; by default it is
+        looked for in the labels.
 
     Examples
     --------
@@ -192,6 +195,7 @@ class OnlineKernelRegressor(_Parameters, base.MiniBatchRegressor):
     _loss = Squared()
     newest_lag: Hashable | None = None
     steps_ahead: int | None = None
+    period: int | None = None
 
     def learn_one(self, x: Sample, y: float, w: float | None = None) -> None:
         """Learn a sample; a weight w counts as w equal samples do."""
@@ -235,6 +239,7 @@ class OnlineKernelMultiTargetRegressor(_Parameters, base.MultiTargetRegressor):
     _labels_name = "targets"
     _n_outputs = 1
     steps_ahead: int | None = None
+    period: int | None = None
 
     def learn_one(self, x: Sample, y: Any, w: float | None = None, **kwargs: Any) -> None:
         """Learn a sample; a weight w counts as w equal samples do."""
@@ -281,6 +286,7 @@ class OnlineKernelClassifier(_Parameters, base.MiniBatchClassifier):
     _loss = Logistic()
     _labels_name = "classes"
     steps_ahead: int | None = None
+    period: int | None = None
 
     @property
     def _multiclass(self) -> bool:

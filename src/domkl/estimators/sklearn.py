@@ -134,6 +134,7 @@ class _Parameters(_Online):
     forget: float | None = None
     ridge: float | None = None
     steps_ahead: int | None = None
+    period: int | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -163,6 +164,9 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, _Parameters):  # t
         Of `DOMKRLS`: the column that holds the newest value of the target, if there is one.
     steps_ahead : int, optional
         Of `DOMKRLS`: how many steps ahead it predicts, 1 by default.
+    period : int, optional
+        Of `DOMKRLS`: rows after which the series repeats itself, 0 for none; by default it is
+        looked for in the labels.
 
     Attributes
     ----------

@@ -122,12 +122,10 @@ def cost_of(algorithm: Algorithm, n_samples: int, n_inputs: int, n_learners: int
 def suited_to(data: Prepared, algorithm: Algorithm) -> Algorithm:
     """Set what an algorithm must know of the data, unless the user has set it.
 
-    In a time series, and in the streams of stations, the first input is the newest value.
+    In a time series, and in the streams of stations, the first input is the newest value. Streams
+    of nodes with a clock have the period of a day, or of a week.
     """
-    newest = data.newest_lag
-    if newest is not None and algorithm.parameters().get("newest_lag", 0) is None:
-        return algorithm.replaced(newest_lag=newest)
-    return algorithm
+    return algorithm.suited(newest_lag=data.newest_lag, period=data.period)
 
 
 def draw_graphs(setting: Setting, places: Floats | None = None) -> list[Graph]:

@@ -120,6 +120,10 @@ class LocalLearner:
         assert words is not None, "a step with a label has a message"
         return self._voice.speech.layout(self._exchange, words.message)
 
+    def at(self, step: int) -> None:
+        """Let the next label be that of this step of the clock."""
+        self.state = self.algorithm.at(self.state, step)
+
     def look(self, x: Floats) -> tuple[Inputs, Prediction]:
         """Compute the features of an input (d,) and predict its label.
 

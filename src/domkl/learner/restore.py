@@ -9,9 +9,15 @@ from domkl.algorithms import least_squares
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.baselines import Alone
 from domkl.algorithms.least_squares import DOMKRLS, memories
-from domkl.algorithms.mixtures import mix
+from domkl.algorithms.mixtures import N_CLUES, mix
+from domkl.core.seasons import EVERY, FIRST_SEEING, PERIOD, WAVES
 from domkl.errors import DataError
 from domkl.typing import Array, Floats
+
+#: fields that learners of before 0.5 did not have
+NEW = ("past", "season")
+#: places of the four clues of before among those of now
+CLUES = [0, 1, 2, 4]
 
 
 def fields_of(name: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -38,22 +44,26 @@ def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any)
     if not isinstance(inner, DOMKRLS):
         return type(first)(*(np.array(found[name]) for name in first._fields))
     has_sides = np.size(found.get("sides", ())) > 0
-    if has_sides:
+    has_season = np.size(found.get("season", ())) > 0
+    if has_season:
         fields: dict[str, Any] = {name: np.array(found[name]) for name in first._fields}
         made = least_squares.State(**fields)
+    elif has_sides:
+        made = _from_version_0_4(found, first)
     elif "combined" in found and "sums" not in found:
         made = _from_version_0_1(found, first, (inner.forget, inner.second_memory))
     else:
         made = _from_version_0_3(found, first)
     made = _within(made, inner.most_counts)
-    if not has_sides:
+    _see_season(made, first, has_season)
+    if not has_season:
         mix(made, inner.compiled)
     return made
 
 
 def is_old(state: Any) -> bool:
-    """Whether a state is one of 0.2 or 0.3, as of a pickle."""
-    return isinstance(state, least_squares.State) and not state.sides.size
+    """Whether a state is one of before 0.5, as of a pickle."""
+    return isinstance(state, least_squares.State) and not state.season.size
 
 
 def of_now(algorithm: Algorithm, state: Any, first: Any) -> Any:
@@ -64,17 +74,29 @@ def of_now(algorithm: Algorithm, state: Any, first: Any) -> Any:
 def notes_of_now(notes: Floats, y_hat: Floats, n: int) -> Floats:
     """Notes (…, N) of predictions (…) as this version has them: n each.
 
-    Those of DOMKRLS in 0.2 and 0.3 had one side, which stands for both. Others are left as they
-    are.
+    Those of DOMKRLS in 0.2 and 0.3 had one side, which stands for both. Until 0.4 there were no
+    clues of the season. Others are left as they are.
     """
-    n_fits, rest = divmod(n - 33, 5)
+    n_fits, rest = divmod(n - 25 - 2 * N_CLUES, 5)
+    if not rest and notes.shape == (*y_hat.shape, 5 * n_fits + 33):
+        ends = np.cumsum([2 * n_fits + 12, 2, 2 * n_fits + 12, 2])
+        first, end, second, other, both = np.split(notes, ends, axis=-1)
+        return np.concatenate([*map(_with_season, (first, second), (end, other)), both], axis=-1)
     if rest or notes.shape != (*y_hat.shape, 3 * n_fits + 16):
         return notes
     ends = np.cumsum([2 * n_fits + 2, 4, 3, n_fits, 4, 2])
     experts, mixtures, final, shares, clues, spread, weight = np.split(notes, ends, axis=-1)
-    f, side = final[..., :1], (experts, mixtures, final, clues, y_hat[..., None])
+    gap = np.concatenate([clues[..., 3:], y_hat[..., None]], axis=-1)
+    start = np.concatenate([experts, mixtures, final, clues[..., :3]], axis=-1)
+    f, side = final[..., :1], [_with_season(start, gap)]
     apart = (shares * (experts[..., :n_fits] - f) ** 2).sum(axis=-1, keepdims=True)
     return np.concatenate([*side, *side, shares, f, spread, apart, weight], axis=-1)
+
+
+def _with_season(start: Floats, end: Floats) -> Floats:
+    """The notes of a side with clues of 0 for the season, before and behind the gap."""
+    nothing = np.zeros((*start.shape[:-1], 1))
+    return np.concatenate([start, nothing, end[..., :1], nothing, end[..., 1:]], axis=-1)
 
 
 def _within(state: least_squares.State, limits: tuple[float, float]) -> least_squares.State:
@@ -91,6 +113,44 @@ def _within(state: least_squares.State, limits: tuple[float, float]) -> least_sq
     )
 
 
+def _see_season(state: least_squares.State, first: least_squares.State, had: bool) -> None:
+    """Begin anew with the fits that see another season than before."""
+    n_fits, period = state.sums.shape[1], first.season[0, WAVES]
+    if period == (state.season[0, WAVES] if had else 0):
+        return
+    state.season[:, [WAVES, PERIOD]] = period
+    for i in range(FIRST_SEEING, n_fits - 2, EVERY):
+        for name in ("sums", "own", "counts", "own_counts", "diagonal", "factor"):
+            getattr(state, name)[:, i] = getattr(first, name)[0, i]
+        state.loss[:, :, i] = state.loss.max(axis=2)
+        state.regret[:, :, i] = 0.0
+        state.own_regret[:, :, [i, n_fits + i]] = 0.0
+
+
+def _from_version_0_4(
+    found: Mapping[str, Array], first: least_squares.State
+) -> least_squares.State:
+    """Continue from a learner without a season; its linear fits go on without waves."""
+    n, likes = len(found["sums"]), first._asdict()
+    new = {name: np.repeat(likes[name][:1], n, axis=0) for name in NEW}
+    made: dict[str, Any] = {
+        name: _widened(name, found[name], likes[name]) for name in likes if name not in NEW
+    }
+    return least_squares.State(**made, **new)
+
+
+def _widened(name: str, values: Array, like: Array) -> Array:
+    """A field of the corrector with the clues of the season, of which nothing is known yet."""
+    if name not in ("correction", "clue_diagonal", "clue_factor"):
+        return np.array(values)
+    places = CLUES
+    if name == "clue_factor":
+        places = [j * (j - 1) // 2 + i for j in CLUES for i in CLUES if i < j]
+    made = np.repeat(like[:1], len(values), axis=0).reshape(-1, 2, 2, like.shape[-1] // 2)
+    made[..., places] = np.reshape(values, (*made.shape[:-1], len(places)))
+    return np.asarray(made.reshape(-1, *like.shape[1:]))
+
+
 def _from_version_0_3(
     found: Mapping[str, Array], first: least_squares.State
 ) -> least_squares.State:
@@ -101,7 +161,8 @@ def _from_version_0_3(
     """
     stored = {"errors": found.get("residual"), **found}
     stored["sides"] = np.asarray(found["final"]).min(axis=1)
-    n, made = len(found["sums"]), {}
+    n, made = len(found["sums"]), dict[str, Any]()
+    stored |= {name: np.repeat(getattr(first, name)[:1], n, axis=0) for name in NEW}
     for name, like in first._asdict().items():
         values = np.asarray(stored.get(name, least_squares.NOTHING))
         if name in ("counts", "own_counts"):
@@ -110,7 +171,7 @@ def _from_version_0_3(
             values = np.zeros((n, *like.shape[1:]), like.dtype)
         elif values.ndim < like.ndim:
             values = np.repeat(values[:, None], 2, axis=1)
-        made[name] = np.array(values, order="C")
+        made[name] = np.array(_widened(name, values, like), order="C")
     made["bound"][:, :2] = np.stack([made["sides"][:, 0], made["own_rounds"]], axis=1)
     return least_squares.State(**made)
 

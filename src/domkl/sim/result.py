@@ -1,7 +1,7 @@
 """What a simulation gives."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -97,6 +97,14 @@ class Run:
         return _by_component(
             self.component_sums, self.component, lambda size: np.maximum(size - 1, 1)
         )
+
+    def only(self, rounds: Ints) -> "Run":
+        """Keep these rounds."""
+        curves = {f: getattr(self, f)[..., rounds] for f in ("mse", "cv", "cv_error")}
+        names = ("predictions", "discrepancy", "deviation", "targets", "pair_sums")
+        kept = {f: getattr(self, f) for f in (*names, "component_sums")}
+        kept = {f: None if each is None else each[..., rounds, :] for f, each in kept.items()}
+        return replace(self, **curves, **kept)
 
     def __repr__(self) -> str:
         mse, cv = np.mean(self.mse[..., -1]), np.mean(self.cv[..., -1])

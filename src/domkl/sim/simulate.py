@@ -23,6 +23,7 @@ from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorit
 from domkl.sim.interpreted import Step, learn, run_cell
 from domkl.sim.result import Run, collect, split_state
 from domkl.sim.threads import available_cores, run_all
+from domkl.sim.timing import timing_of
 from domkl.speech.base import Speech, Voice
 from domkl.speech.plain import PLAIN
 from domkl.typing import Real
@@ -48,6 +49,8 @@ def simulate(
     cv: str | None = None,
     dtype: Real = "float64",
     delay: int | None = None,
+    period: int | None = None,
+    times: ArrayLike | None = None,
     discrepancy: bool = False,
     deviation: bool = False,
     keep_predictions: bool | None = None,
@@ -88,6 +91,14 @@ def simulate(
         predictions are made on time, and the sample of round t − n is learned at the end of round
         t. Labels that are h steps ahead on a learner's own stream need h − 1. By default the delay
         that y carries if `embed` or `deal` made it for a horizon, otherwise 0.
+    period : int, optional
+        Rounds after which the streams repeat themselves, 0 for none, for an algorithm that can use
+        it. DOMKRLS then tells each round's place in the season; without a period, each learner
+        looks for one in its past labels.
+    times : (T,), optional
+        When each round was, in ascending order: datetime64, or whole numbers of steps. Rounds that
+        are missing between them pass without samples. Dates give the period, too: a day, or a
+        week where a step is a day or more.
     discrepancy : bool
         Keep the terms of regret_d of Theorems 1 and 2.
     deviation : bool
@@ -133,6 +144,9 @@ def simulate(
     trials = as_trials(graph, features)
     dtype = getattr(dtype, "__name__", dtype)  # numpy's own types go by their names
     check_algorithm(algorithm, trials, dtype)
+    timing = timing_of(times, period, None if y is None else len(np.asarray(y)))
+    algorithm = algorithm.suited(period=timing.period)
+    X, y = (timing.filled(each) for each in (X, y))
     stream = as_stream(X, y, trials, algorithm)
     n_trials, n_learners = len(trials.graphs), trials.graphs[0].n_learners
     if cv is None:
@@ -162,6 +176,9 @@ def simulate(
     ]
     if state is not None:
         _resume(cells, state, reuse_state)
+    elif timing.start:
+        for cell in cells:
+            cell.state = algorithm.at(cell.first_state(), timing.start)
 
     total = None if stream.n_rounds is None else stream.n_rounds * n_trials
 
@@ -171,7 +188,8 @@ def simulate(
     run_all(job, cells, threads, total, progress, is_inline=stream.arrays is None)
     if cells[0].records is None or cells[0].records.n_rounds == 0:
         raise DataError("X must give at least one round, got none")
-    return collect(cells, stream.blind, trials.is_batch)
+    run = collect(cells, stream.blind, trials.is_batch)
+    return run if timing.steps is None else run.only(timing.steps)
 
 
 def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options) -> Host:

@@ -134,7 +134,7 @@ class ForecastKeys:
         default="24h",
     )  # fmt: skip
     season: str = key(
-        "period of the seasonal naive forecast to compare with", "D", group="forecast",
+        "period of the season, and of the naive forecast to compare with", "D", group="forecast",
         default="24h",
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from domkl.algorithms.registry import find, name_of
 from domkl.core.features import RandomFeatures
 from domkl.core.kernels import Dictionary, Linear, gaussian_bank
 from domkl.core.losses import Logistic
-from domkl.data.clock import CALENDAR, DAY, Clock, parse_duration
+from domkl.data.clock import CALENDAR, DAY, MOST_TICKS, Clock, parse_duration
 from domkl.data.rows import RowPlan
 from domkl.errors import ParameterError
 from domkl.graphs.graph import Graph
@@ -172,9 +172,9 @@ class MeshConfig(PlainKeys):
         if self.forecast is None:
             return (self._model(self.inputs, self.algorithm, 0),)
         plan = self.forecast.plan(self.target, self.inputs)
-        algorithm, lag = self.algorithm, plan.newest_lag
-        if lag is not None and algorithm.parameters().get("newest_lag", lag) is None:
-            algorithm = algorithm.replaced(newest_lag=lag)
+        n, clock = self.forecast.n_season, plan.clock
+        period = n if 1 < n <= MOST_TICKS else clock.period
+        algorithm = self.algorithm.suited(newest_lag=plan.newest_lag, period=period)
         ranges = tuple(Range(name, 0.0, 1.0) for name in plan.names)  # rows are scaled when made
         return tuple(self._model(ranges, algorithm, h) for h in self.forecast.horizons)
 
@@ -221,6 +221,11 @@ def _check_data(config: MeshConfig) -> None:
                 "forecast has lags and delays of its own; drop lags and model.delay"
             )
         checked("forecast", lambda _: config.models(), None)
+    elif period := getattr(config.algorithm, "period", None):
+        raise ParameterError(
+            f"period must be left out without [forecast], got {period}:"
+            " samples that are only counted have no clock that all nodes share"
+        )
     elif not config.inputs:
         raise ParameterError(
             "inputs must name at least one column, got none; to predict a series from its own"

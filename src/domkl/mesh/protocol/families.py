@@ -186,7 +186,8 @@ class LeastSquares(Family):
         }
         sums = (state.own * state.own_counts[:, :, None]).astype(state.sums.dtype)
         counts, nearby = state.own_counts, np.zeros_like(state.nearby)
-        return state._replace(**both, sums=sums, counts=counts, nearby=nearby)
+        past = state.past[..., [0, 2, 2, 3]]  # errors, too
+        return state._replace(**both, sums=sums, counts=counts, nearby=nearby, past=past)
 
     def n_doubted(self, state: object) -> int:
         """Give the number of wrong labels and wild inputs."""

@@ -51,12 +51,15 @@ class Forecasts:
 
     def make(self, moment: Moment) -> float | None:
         """WaitingForecast from the inputs of now; None where inputs are missing."""
+        if self._first is None and not np.isnan(moment.x).any():
+            self._first = moment.tick + self.horizon
+        if self._first is not None:  # before the first label, the clock stands at its step
+            self.learner.at(max(moment.tick + 1, self._first) - self.horizon)
         if np.isnan(moment.x).any():
             return None
         inputs, prediction = self.learner.look(moment.x)
         deviation = self.learner.deviation(inputs, prediction)
         made = self._entry(moment.tick + self.horizon, moment.naive, deviation, prediction)
-        self._first = int(made.due[0]) if self._first is None else self._first
         self._waiting.add(made)
         return float(prediction.y_hat[0])
 
@@ -90,6 +93,7 @@ class Forecasts:
         """
         if self._first is None or moment.tick < self._first:
             return None
+        self.learner.at(moment.tick - self.horizon)
         if due is None or np.isnan(moment.then).any():
             return self.learner.idle_step()
         inputs, y = self.learner.inputs(moment.then), np.array([moment.y])

@@ -136,6 +136,8 @@ class Model:
         algorithm: Any = self.algorithm
         is_ours = type(algorithm).__module__.partition(".")[0] == "domkl"
         tuned = [f.name for f in fields(algorithm) if is_ours and f.type in (float, "float")]
+        if "period" not in parts:  # as before 0.5
+            tuned.append("period")
         ours = {name: value for name, value in self.parts.items() if name in tuned}
         return self.difference({**parts, **ours})
 

@@ -74,9 +74,11 @@ def test_a_stream_is_forecast_and_scored_as_in_the_simulator(client):
     for model in given.models():
         h = model.horizon
         rounds = rounds_of(table, plan)[h]
+        first = plan.clock.start // plan.clock.step + rounds.first
         run = domkl.simulate(
-            domkl.DOMKRLS(newest_lag=0), rounds.X, rounds.y, domkl.Graph.empty(1), model.features
-        )
+            domkl.DOMKRLS(newest_lag=0), rounds.X, rounds.y, domkl.Graph.empty(1), model.features,
+            period=6, times=first + np.arange(len(rounds.y)),
+        )  # fmt: skip
         found = state["horizons"][str(h)]
         expected = np.mean((run.predictions - np.asarray(rounds.y)) ** 2)
         assert found["mse"] == pytest.approx(expected, rel=1e-12)
