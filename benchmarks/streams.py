@@ -36,6 +36,7 @@ class Stream(NamedTuple):
     y: np.ndarray  # (T, K), NaN where there is no label
     lag: int | None = None  # input that is the newest value of the target
     places: np.ndarray | None = None  # of nodes that are joined with their three nearest
+    times: np.ndarray | None = None  # of the newest values, in hours from the midnight of a Sunday
 
     def graph(self, seed):
         if self.places is not None:
@@ -217,7 +218,8 @@ def of_river(name):
 def stations(horizon, start=0):
     made = domkl.load_set("beijing-air", horizon=horizon)
     part = slice(start, start + HOURS)
-    return Stream(made.X[part], made.y[part], 0, made.places)
+    times = np.arange(len(made.y)) + made.facts["first_tick"] + 24.0 * 5  # a Friday's first hour
+    return Stream(made.X[part], made.y[part], 0, made.places, times[part])
 
 
 def lagged(values, clock, horizon, lags=(0, 1, 2, 23)):
@@ -247,7 +249,8 @@ def homes(column, horizon=1):
     X, y = lagged(
         values / {"non_shiftable_load": 10, "solar_generation": 1000}[column], clock, horizon
     )
-    return Stream(X[:HOURS], y[:HOURS], 0)
+    times = 24.0 + 23 + np.arange(HOURS)  # rows begin with a Monday, and 23 of them are lags
+    return Stream(X[:HOURS], y[:HOURS], 0, times=times)
 
 
 def parking(horizon=1):
@@ -263,7 +266,9 @@ def parking(horizon=1):
     filled = np.nan_to_num(held(values))
     hours = [int(each[11:13]) + int(each[14:16]) / 60 for each in times]
     X, _ = lagged(filled, circle(hours), horizon, lags=(0, 1, 2, 17))
-    return Stream(X, lagged(values, circle(hours), horizon, lags=(0, 1, 2, 17))[1], 0)
+    y = lagged(values, circle(hours), horizon, lags=(0, 1, 2, 17))[1]
+    since = (np.array(times, "M8[m]") - np.datetime64("2016-10-02T00:00")) / np.timedelta64(1, "h")
+    return Stream(X, y, 0, times=since[17 : 17 + len(y)])
 
 
 STREAMS = {
@@ -295,8 +300,11 @@ STREAMS = {
     **{f"beijing-air, h = {h}": lambda h=h: stations(h) for h in (1, 6, 24)},
     **{f"beijing-air, h = {h}, later": lambda h=h: stations(h, 20_000) for h in (1, 6, 24)},
     "homes, load": lambda: homes("non_shiftable_load"),
+    "homes, load, h = 6": lambda: homes("non_shiftable_load", 6),
     "homes, load, h = 24": lambda: homes("non_shiftable_load", 24),
     "homes, sun": lambda: homes("solar_generation"),
+    "homes, sun, h = 6": lambda: homes("solar_generation", 6),
+    "homes, sun, h = 24": lambda: homes("solar_generation", 24),
     "parking": parking,
     "parking, h = 6": lambda: parking(6),
 }
