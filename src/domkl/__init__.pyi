@@ -23,6 +23,7 @@ from domkl.algorithms.least_squares import DOMKRLS as DOMKRLS
 from domkl.algorithms.server import COMKL as COMKL
 from domkl.core.features import RandomFeatures as RandomFeatures
 from domkl.core.hindsight import best_in_hindsight as best_in_hindsight
+from domkl.core.kernels import Additive as Additive
 from domkl.core.kernels import Cauchy as Cauchy
 from domkl.core.kernels import Gaussian as Gaussian
 from domkl.core.kernels import Laplacian as Laplacian

@@ -12,6 +12,7 @@ KERNELS = [
     domkl.Gaussian(0.5),
     domkl.Laplacian(2.0),
     domkl.Cauchy(1.5),
+    domkl.Additive(0.8),
     domkl.Matern(1.0, smoothness=0.5),
     domkl.Matern(0.7, smoothness=2.5),
 ]
