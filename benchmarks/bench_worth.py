@@ -2,6 +2,7 @@
 
     DOMKL_DATA=folder python benchmarks/bench_worth.py --wrong [--seeds N]
     DOMKL_DATA=folder python benchmarks/bench_worth.py --worth [--seeds N] [--streams NAME ...]
+    DOMKL_DATA=folder python benchmarks/bench_worth.py --newcomers [--seeds N] [--streams NAME ...]
 
 --wrong spoils labels or inputs of ten learners on Friedman 1 and on Traffic, 600 rounds, and prints
 RMSE over that of the clean stream, on the clean labels: of the other learners and of the one whose
@@ -9,11 +10,21 @@ sample was wrong over the next 140 rounds; of the network and alone where 1 % is
 jump of the level in all labels. The median and the largest of the seeds are shown.
 
 --worth runs the streams of streams.py in the network and alone and prints RMSE in the network over
-alone: over all rounds, in the first 100, and in the second half; the share of nodes that lose no
-more than 1 % in the second half, and the worst node.
+alone: over all rounds, in the first 100, and in the second half; of the single nodes in the second
+half the mean, the share of those that lose no more than 1 %, and the worst. Below the table all
+nodes of all streams are counted together.
+
+--newcomers has the networks in which every fourth node joins after 1000 rounds (it has no labels
+before) and prints RMSE in the network over alone for its first labels: geometric mean and largest
+of the nodes.
+
+Both compare with another law that ran with --save FILE, the package on its PYTHONPATH, before:
+--against FILE adds RMSE over that law's.
 """
 
 import argparse
+import json
+from pathlib import Path
 
 import numpy as np
 import streams
@@ -21,6 +32,7 @@ import streams
 import domkl
 
 K, M, N_ROUNDS, HIT, WRONG = 10, 30, 600, 60, 3
+JOIN = 1000
 NEXT = slice(HIT + 1, HIT + 141)
 OTHERS = [k for k in range(K) if k != WRONG]
 
@@ -83,47 +95,128 @@ def show_wrong(n_seeds):
             print(f"| {what} | {np.median(values):.4f} | {max(values):.4f} |", flush=True)
 
 
-def show_worth(names, n_seeds):
-    print("| stream | all rounds | first 100 | second half | nodes ≤ 1.01 | worst node |")
-    print("|---" * 6 + "|")
-    halves, shares = [], []
+def both_errors(made, y, seed):
+    """Of the network and of the learners alone, (T, K) each."""
+    learner, graph = domkl.DOMKRLS(newest_lag=made.lag), made.graph(seed)
+    return [
+        predictions(each, made.X, y, graph, seed) - np.asarray(made.y)
+        for each in (learner, domkl.Alone(learner))
+    ]
+
+
+def over(errors, part=slice(None)):
+    """RMSE of the first over that of the second."""
+    return rms(errors[0][part]) / rms(errors[1][part])
+
+
+def by_node(errors, part):
+    """The same of each node; NaN for one without labels there."""
+    means = [np.nanmean(each[part] ** 2, axis=0) for each in errors]
+    return np.sqrt(means[0] / means[1])
+
+
+def geometric(values):
+    return float(np.exp(np.nanmean(np.log(values))))
+
+
+def show_worth(names, n_seeds, save, against):
+    print(
+        "| stream | all rounds | first 100 | second half | mean of nodes | ≤ 1.01 | worst |", end=""
+    )
+    print(" over the other law |" if against else "")
+    print("|---" * (8 if against else 7) + "|")
+    nodes, halves, whole, others = [], {}, {}, {}
     for name in names:
         made = streams.found(name)
         if made is None:
             continue
-        y, learner, rows = np.asarray(made.y), domkl.DOMKRLS(newest_lag=made.lag), []
-        late = slice(len(y) // 2, None)
+        late, rows = slice(len(made.y) // 2, None), []
         for seed in range(n_seeds):
-            errors = [
-                predictions(each, made.X, made.y, made.graph(seed), seed) - y
-                for each in (learner, domkl.Alone(learner))
-            ]
-            whole, young, half = (
-                rms(errors[0][part]) / rms(errors[1][part])
-                for part in (slice(None), slice(100), late)
-            )
-            nodes = [np.sqrt(np.nanmean(each[late] ** 2, axis=0)) for each in errors]
-            by_node = nodes[0] / nodes[1]
-            rows.append((whole, young, half, np.mean(by_node <= 1.01), np.nanmax(by_node)))
-        row = np.mean(rows, axis=0)
-        halves.append(row[2])
-        shares.append(row[3])
+            errors = both_errors(made, made.y, seed)
+            found = by_node(errors, late)
+            rows.append((over(errors), over(errors, slice(100)), over(errors, late)))
+            rows[-1] += (np.nanmean(found), np.mean(found <= 1.01), np.nanmax(found))
+            nodes += [(ratio, name, seed, k) for k, ratio in enumerate(found) if ratio > 0]
+            whole.setdefault(name, []).append(rms(errors[0]))
+        row = [*np.mean(rows, axis=0)]
+        halves[name] = max(row[2:4])
+        if name in against:
+            others[name] = np.mean(np.array(whole[name]) / against[name][:n_seeds])
+            row.append(others[name])
         print(f"| {name} | " + " | ".join(f"{value:.4f}" for value in row) + " |", flush=True)
-    print(f"\nsecond half: geometric mean {np.exp(np.mean(np.log(halves))):.4f}, worst", end=" ")
-    print(f"{max(halves):.4f}; nodes that lose no more than 1 %: {100 * np.mean(shares):.1f} %")
+    ratios = np.array([node[0] for node in nodes])
+    print(f"\nworst second half {max(halves.values()):.4f}; of {len(ratios)} nodes", end=" ")
+    print(", ".join(f"{np.mean(ratios <= most):.2%} ≤ {most}" for most in (1.01, 1.03)))
+    print(
+        "above 1.03:", "; ".join(f"{n[1]} {n[2]}.{n[3]} {n[0]:.3f}" for n in nodes if n[0] > 1.03)
+    )
+    if others:
+        print(f"over the other law: geometric mean {geometric([*others.values()]):.4f}", end=", ")
+        print("above 1.007:", {name: round(v, 4) for name, v in others.items() if v > 1.007})
+    if save:
+        Path(save).write_text(json.dumps(whole))
+
+
+def show_newcomers(names, n_seeds, save, against):
+    """Every fourth node has no labels before round 1000."""
+    parts = {"24": slice(0, 24), "100": slice(0, 100), "400": slice(100, 400)}
+    print("| stream | first 24 | worst | first 100 | worst | 100 to 400 |", end="")
+    print(" first 24 over the other law | first 100 |" if against else "")
+    print("|---" * (8 if against else 6) + "|")
+    saved, others = {}, []
+    for name in names:
+        made = streams.found(name)
+        if made is None or len(made.y) < JOIN + 500:
+            continue
+        rows = {part: [] for part in parts}
+        for seed in range(n_seeds):
+            y = made.y.copy()
+            y[:JOIN, seed % 4 :: 4] = np.nan
+            errors = [each[JOIN:, seed % 4 :: 4] for each in both_errors(made, y, seed)]
+            for part, which in parts.items():
+                mine = [first_labels(each, which) for each in errors]
+                rows[part].append(by_node(mine, slice(None)))
+                saved.setdefault(f"{name} {part}", []).append(rms(mine[0]))
+        row = []
+        for part in ("24", "100"):
+            row += [geometric(np.concatenate(rows[part])), np.nanmax(np.concatenate(rows[part]))]
+        row.append(geometric(np.concatenate(rows["400"])))
+        if f"{name} 24" in against:
+            both = [f"{name} {part}" for part in ("24", "100")]
+            row += [geometric(np.array(saved[b]) / against[b][:n_seeds]) for b in both]
+            others.append(row[-2:])
+        print(f"| {name} | " + " | ".join(f"{value:.4f}" for value in row) + " |", flush=True)
+    if others:
+        print("over the other law, first 24 and 100: geometric means", end=" ")
+        print(*(f"{geometric(each):.4f}" for each in np.array(others).T))
+    if save:
+        Path(save).write_text(json.dumps(saved))
+
+
+def first_labels(errors, which):
+    """Errors (T, K) at the labels of each node's own that `which` says, else NaN."""
+    n = np.cumsum(~np.isnan(errors), axis=0) - 1
+    return np.where((n >= which.start) & (n < which.stop), errors, np.nan)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--wrong", action="store_true")
     parser.add_argument("--worth", action="store_true")
+    parser.add_argument("--newcomers", action="store_true")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--streams", nargs="*", default=list(streams.STREAMS))
+    parser.add_argument("--streams", nargs="*")
+    parser.add_argument("--save", metavar="FILE", help="write RMSE in the network, for --against")
+    parser.add_argument("--against", metavar="FILE", help="compare with what another law saved")
     args = parser.parse_args()
+    against = json.loads(Path(args.against).read_text()) if args.against else {}
     if args.wrong:
         show_wrong(args.seeds)
     if args.worth:
-        show_worth(args.streams, args.seeds)
+        show_worth(args.streams or streams.STREAMS, args.seeds, args.save, against)
+    if args.newcomers:
+        nodes = [n for n in streams.STREAMS if n.startswith(("beijing", "homes", "park", "stops"))]
+        show_newcomers(args.streams or nodes, args.seeds, args.save, against)
 
 
 if __name__ == "__main__":

@@ -271,6 +271,30 @@ def parking(horizon=1):
     return Stream(X, y, 0, times=since[17 : 17 + len(y)])
 
 
+def stops(horizon, seed=0, missing=0.0):
+    """Thirty unlike stops with counts of people an hour: two peaks a day, fewer at weekends.
+
+    Each has its own size, peaks and weekend; a day may be good for all. Counts are divided by one
+    number for all stops, as a network has to that does not know them.
+    """
+    rng, n_stops, hours = np.random.default_rng([20, seed]), 30, np.arange(3200)
+    size, weekend = np.exp(rng.normal(3, 1, n_stops)), rng.uniform(0.2, 1.3, n_stops)
+    peaks, widths = rng.normal([8, 17], 1.2, (n_stops, 2)), rng.uniform(1, 4, (n_stops, 2))
+    heights = rng.dirichlet([2, 2, 1], n_stops)
+    gaps = np.abs(hours[:, None, None] % 24 - peaks)
+    bumps = np.exp(-0.5 * (np.minimum(gaps, 24 - gaps) / widths) ** 2)
+    shape = (bumps * heights[:, :2]).sum(axis=-1) * 3 + 0.3 * heights[:, 2]
+    days = np.exp(0.15 * rng.normal(size=(len(hours) // 24 + 1, 1)))
+    own = np.exp(0.2 * rng.normal(size=(len(days), n_stops)))
+    rate = size * shape * (days * own)[hours // 24]
+    rate *= np.where((hours // 24 % 7 >= 5)[:, None], weekend, 1.0)
+    values = rng.poisson(rate * rng.gamma(10, 0.1, rate.shape)) / 100
+    is_weekend = (hours // 24 % 7 >= 5).astype(float)
+    X, y = lagged(values, np.column_stack([circle(hours), is_weekend]), horizon)
+    y[rng.random(y.shape) < missing] = np.nan
+    return Stream(X, y, 0, rng.random((n_stops, 2)))
+
+
 STREAMS = {
     **{name: lambda name=name: of_paper(name) for name in SETS},
     **{f"{name}, blocks": lambda name=name: of_paper(name, "blocks") for name in SETS},
@@ -306,7 +330,10 @@ STREAMS = {
     "homes, sun, h = 6": lambda: homes("solar_generation", 6),
     "homes, sun, h = 24": lambda: homes("solar_generation", 24),
     "parking": parking,
+    "homes, sun, h = 24": lambda: homes("solar_generation", 24),
     "parking, h = 6": lambda: parking(6),
+    **{f"stops, h = {h}": lambda h=h: stops(h) for h in (1, 6, 24)},
+    **{f"stops with gaps, h = {h}": lambda h=h: stops(h, 1, 0.4) for h in (1, 6, 24)},
 }
 
 
