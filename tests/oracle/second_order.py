@@ -135,11 +135,18 @@ class Half:
         ms = polynomial(self.R, self.V, s.prior)
         b = polynomial(self.own_R, self.own_V, s.own_prior())
         scale = s.horizon * self.scale(self.score, self.own_rounds)
-        top = evidence(self.score, TOP_PRIOR, scale)
-        if self.has_last and self.own_rounds == 0 and s.lag is None and not s.logistic:
-            top = [0.5 * w for w in top]  # there is one label: half of the trust is its
-            top[3] += 0.5
+        share = self.newest_share()
+        top = [(1 - share) * w for w in evidence(self.score, TOP_PRIOR, scale)]
+        if s.lag is None:
+            top[3] += share
         return m, ms, b, top
+
+    def newest_share(self):
+        """A half for the lag before the first label, less with each; or for an only label."""
+        s, n = self.s, self.n[0]
+        if s.lag is not None:
+            return 0.5 / (1 + (n / (2 * s.horizon)) ** 2)
+        return 0.5 if n == 1 and not s.logistic else 0.0
 
     def scale(self, losses, rounds):
         return 1.0 if self.s.logistic else 2 * variance(losses, rounds)
@@ -152,6 +159,8 @@ class Half:
         phis = [top[2] * b[F + i] for i in range(F)]
         others = [top[2] * w for w in b[2 * F :]]
         others[0] += top[3]
+        if self.s.lag is not None:
+            others[1] += self.newest_share()
         if not self.has_last:  # m stands for it
             thetas = [thetas[i] + others[0] * m[i] for i in range(F)]
             others[0] = 0.0
@@ -176,6 +185,8 @@ class Half:
         f_ms = sum(ms[i] * thetas[i] for i in range(s.F))
         f_b = sum(w * f for w, f in zip(b, experts, strict=True))
         f = top[0] * f_m + top[1] * f_ms + top[2] * f_b + top[3] * last
+        if s.lag is not None:
+            f += self.newest_share() * base
         deviation = 0.0
         if self.own_rounds > 0 and not s.logistic:
             deviation = math.sqrt(self.final[0] / self.own_rounds)
@@ -312,11 +323,12 @@ class Learner:
         self.Q, self.n_Q, self.row, self.beyond = 0.0, 0.0, 0, 0.0
         self.low, self.high, self.gate = None, None, 1.0
         self.steps, self.period, self.looked, self.labels = 0, settings.period or 0, 0, {}
+        self.mean, self.excess = 0.0, 0.0  # of labels; its squared errors less the last label's
 
     def trust(self):
         """More and more for the half that is alone, unless its losses say otherwise."""
         n = self.net.n[0]
-        alone = 0.5 * n**2 / (n**2 + 200**2)
+        alone = 0.66 * n**2 / (n**2 + 200**2)
         scale = self.s.horizon * self.net.scale(self.sides, self.rounds)
         return evidence(self.sides, [1 - alone, alone], scale)
 
@@ -356,8 +368,9 @@ class Learner:
         past = ago, self.labels.get(ago)
         said = [half.predict(x, z, *past) for half in (self.net, self.alone)]
         if self.is_wild(x):
+            calm = self.mean if self.excess < 0 else self.net.last * self.net.odds()
             for each in said:
-                each["y_hat"] = each["mixtures"][3]
+                each["y_hat"] = calm
         q = self.trust()
         thetas, phis, _ = self.shares()
         return {
@@ -415,7 +428,7 @@ class Learner:
             else:
                 goes_on = self.row > 0 and 0.1 <= abs(error / self.beyond) <= 10
                 self.row, self.beyond = self.row + 1 if goes_on else 1, error
-                is_huge = abs(error) > 5 * limit
+                is_huge = abs(error) > max(5 * limit, 1.0, max(abs(value) for value in x))
                 if is_huge and self.row < 3:
                     self.Q += (limit / 3) ** 2
                     return None
@@ -471,8 +484,8 @@ class Learner:
             return self.net.repeat()
         reach, (net, alone) = self.reach(z, said["shares"]), said["halves"]
         if self.net.has_last:
-            keep, s2 = 2 * self.rounds / (2 * self.rounds + 1), variance(self.sides, self.rounds)
-            losses = [self.net.loss_of(half["y_hat"], y, 4 * s2) for half in (net, alone)]
+            keep = 2 * self.rounds / (2 * self.rounds + 1)
+            losses = [self.net.loss_of(half["y_hat"], y, 0.0) for half in (net, alone)]
             self.sides = keep * self.sides + np.array(losses)
             self.rounds = keep * self.rounds + 1
         told = self.net.learn(x, z, y, net)
@@ -482,6 +495,11 @@ class Learner:
         self.labels[self.steps] = y
         for half in (self.net, self.alone):
             half.errors[self.steps] = half.residual
+        if not self.s.logistic:
+            last = alone["experts"][2 * self.s.F]
+            excess = (y - self.mean) ** 2 - (y - last) ** 2
+            self.excess += (excess - self.excess) / self.n_Q
+            self.mean += (y - self.mean) / self.n_Q
         return told
 
     def merge(self, *heard):

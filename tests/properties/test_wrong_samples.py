@@ -90,7 +90,19 @@ def test_one_percent_of_inputs_a_thousand_times_too_large():
     kept = ~is_hit
     kept[:20] = False
     assert rmse(dirty[kept]) < 1.1 * rmse(clean[kept])
-    assert np.abs(dirty).max() < 2  # wild inputs: the last label
+    assert np.abs(dirty).max() < 2  # wild inputs: the mean of labels
+
+
+@pytest.mark.parametrize("is_walk", [False, True])
+def test_a_wild_row_is_predicted_by_the_mean_of_labels_or_by_the_last(is_walk):
+    X, y = stream(13, 300)
+    y = np.cumsum(y - 0.5, axis=0) / 3 if is_walk else y
+    X[299] *= 1e3
+    run = domkl.simulate(domkl.DOMKRLS(), X, y, graph, features, cv="off")
+    if is_walk:
+        np.testing.assert_allclose(run.predictions[299], y[298], rtol=1e-12)
+    else:
+        assert np.abs(run.predictions[299] - y[:299].mean(axis=0)).max() < 0.05
 
 
 def test_inputs_of_another_size_are_taken_in():
@@ -101,6 +113,24 @@ def test_inputs_of_another_size_are_taken_in():
     assert (run.state.gate[:, 0] == 1).all()
     assert (run.state.gate[:, 1] > 0).all()
     assert (run.state.high > 100).all()
+
+
+# newcomers
+
+
+def test_a_newcomer_far_ahead_begins_half_way_between_its_network_and_the_lag():
+    """Its network says +1 for each, and it has nothing to tell yet whether that is so here."""
+    rng = np.random.default_rng(14)
+    X = rng.random((200, K, D_IN))
+    y = X[..., 0] + 1
+    y[:, 3] = np.nan
+    learner = domkl.DOMKRLS(newest_lag=0, steps_ahead=24)
+    run = domkl.simulate(learner, X, y, graph, features, cv="off", delay=23)
+    changes = run.predictions[150:, 3] - X[150:, 3, 0]
+    assert np.abs(changes - 0.5).max() < 0.1
+    y[:, 3] = X[:, 3, 0] + 1
+    run = domkl.simulate(learner, X, y, graph, features, cv="off", delay=23)
+    assert np.abs(run.predictions[150:] - y[150:]).max() < 0.1
 
 
 # the side that is alone

@@ -36,7 +36,8 @@ no label.
 
 **Belief.** A label counts as far as core/belief.py believes it, beside what the side alone
 predicted. Neither fits nor accounts nor the deviation learn from what is not believed. A sample
-with a wild input is not learned; its prediction is the last label.
+with a wild input is not learned; its prediction is the last label, or the mean of labels where that
+was the better one.
 """
 
 import math
@@ -162,7 +163,9 @@ class State(NamedTuple):
     errors: Floats  # (K, 2)             newest error, in deviations
     nearby: Floats  # (K,)               mean of the neighbors'
     last: Floats  # (K,)                 newest label, 0 before
-    turns: Floats  # (K, 2)              counts of labels ±1 that repeated, and that changed
+    # of labels ±1, counts of those that repeated, and that changed; of others their mean, and how
+    # much larger its squared errors are than those of the last label
+    turns: Floats  # (K, 2)
     odds: Floats  # (K,)                 of ±1, log-odds that the next label is the last one; else 1
     noise: Floats  # (K, 2)              sum of squared errors, and their number
     width: Floats  # (K,)                logarithm of what deviations are multiplied by
@@ -287,12 +290,20 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
                 state.final[k, side], state.own_rounds[k], is_logistic
             )
             evidence(final, state.final[k, side], scale, FINAL_PRIOR, 0.0)
-            told.y_hat[0] = told.mixtures[3] if wild else dot(final, told.final)
+            told.y_hat[0] = _calm(state, k) if wild else dot(final, told.final)
             prediction.y_hat[k] += state.trust[k, side] * told.y_hat[0]
         experts = side_of(prediction.notes[k], n_fits, NETWORK).experts
         note.spread[2] = _disagreement(note, experts)
         for p in range(n_kernels):
             prediction.by_kernel[k, p] = _by_kernel(note, experts, p, n_fits)
+
+
+@inner
+def _calm(state: State, k: int) -> float:
+    """What to predict without looking at inputs: the last label, or the mean of labels."""
+    if state.turns[k, 1] < 0:
+        return float(state.turns[k, 0])
+    return float(state.last[k] * state.odds[k])
 
 
 @inner
@@ -365,6 +376,7 @@ def local_step(
                 _count_turn(state, label, k)
             else:
                 _remember(state, label, k)
+                _learn_level(state, side_of(notes, n_fits, ALONE).experts[2 * n_fits], label, k)
             state.last[k], residual = label, state.errors[k, NETWORK]
         _pass(state, params, is_logistic, k)
         _say(state, message, residual, k)
@@ -408,6 +420,14 @@ def _count_turn(state: State, y: float, k: int) -> None:
     if state.last[k] != 0:
         state.turns[k, 0 if state.last[k] == y else 1] += 1
     state.odds[k] = math.log((1 + state.turns[k, 0]) / (1 + state.turns[k, 1]))
+
+
+@inner
+def _learn_level(state: State, last: float, y: float, k: int) -> None:
+    """Compare the mean of labels with the last one, and take the label into it."""
+    level, share = state.turns[k], 1 / state.bound[k, 1]
+    level[1] += share * ((y - level[0]) ** 2 - (y - last) ** 2 - level[1])
+    level[0] += share * (y - level[0])
 
 
 @sweep

@@ -27,10 +27,11 @@ OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
 TOP_PRIOR = np.array([0.48, 0.46, 0.05, 0.01])
 N_TOP = len(TOP_PRIOR)
 #: Prior weight of the learner alone after many labels, and the number of labels at half of it.
-ALONE_PRIOR, ALONE_LABELS = 0.5, 200.0
-#: Weight of the last label while it is the only one and no lag is known: neighbors' streams may
-#: have other levels, and nothing has told yet whether they do.
-ONE_LABEL = 0.5
+ALONE_PRIOR, ALONE_LABELS = 0.66, 200.0
+#: Prior weight of the newest value before labels tell what the network is worth here, because
+#: neighbors' streams may have other levels: of the lag, and the number of labels per step ahead at
+#: half of it; without a lag, of the last label while it is the only one.
+ONE_LABEL, FEW_LABELS = 0.5, 2.0
 #: Variance within which losses at the top are squares, relative to the other accounts. An expert
 #: that follows the last label errs rarely and by much, and that must count.
 TOP_REACH = 4.0
@@ -86,7 +87,7 @@ def mixed(told: Side, state: "State", k: int, side: int) -> float:
     mixtures[1] = dot(state.by_regret[k, side], experts)
     mixtures[2] = dot(state.by_own[k, side], experts)
     mixtures[3] = experts[place]
-    return float(dot(state.top[k, side], mixtures))
+    return float(dot(state.top[k, side], mixtures) + rest(state.top[k, side]) * experts[place + 1])
 
 
 @sweep
@@ -100,7 +101,10 @@ def mix(state: "State", params: "Params") -> None:
         for i in range(n_fits):
             own_prior[i] = (1 - OWN_PRIOR) * state.prior[k, i]
             own_prior[n_fits + i] = OWN_PRIOR * state.prior[k, i]
-        n, has_lag = state.own_rounds[k], params.newest_lag >= 0
+        n, labels = state.own_rounds[k], state.own_counts[k, 0]
+        share = ONE_LABEL if labels == 1 and not is_logistic else 0.0
+        if params.newest_lag >= 0:
+            share = ONE_LABEL / (1 + (labels / (FEW_LABELS * params.horizon)) ** 2)
         for side in range(2):
             scale = loss_scale(state.loss[k, side], state.rounds[k, side], is_logistic)
             evidence(state.by_evidence[k, side], state.loss[k, side], scale, state.prior[k], 0.0)
@@ -111,12 +115,11 @@ def mix(state: "State", params: "Params") -> None:
             scale = params.horizon * loss_scale(state.score[k, side], n, is_logistic)
             top = state.top[k, side]
             evidence(top, state.score[k, side], scale, TOP_PRIOR, 0.0)
-            if has_last(state, k) and n == 0 and not is_logistic and not has_lag:
-                for j in range(N_TOP):
-                    top[j] *= 1 - ONE_LABEL
-                top[3] += ONE_LABEL
-        labels = state.own_counts[k, 0] ** 2
-        prior[1] = ALONE_PRIOR * labels / (labels + ALONE_LABELS**2)
+            for j in range(N_TOP):
+                top[j] *= 1 - share
+            if params.newest_lag < 0:
+                top[3] += share
+        prior[1] = ALONE_PRIOR * labels**2 / (labels**2 + ALONE_LABELS**2)
         prior[0] = 1 - prior[1]
         scale = params.horizon * loss_scale(state.sides[k], n, is_logistic)
         evidence(state.trust[k], state.sides[k], scale, prior, 0.0)
@@ -131,6 +134,7 @@ def write_weights(weights: Floats, state: "State", k: int) -> None:
         share, b = state.trust[k, side], state.by_own[k, side]
         top = state.top[k, side]
         m, ms, by_b, last = top[0], top[1], top[2], top[3]
+        weights[2 * n_fits + 1] += share * rest(top)
         last += by_b * b[2 * n_fits]
         if not has_last(state, k):  # m stands for the last label
             m, last = m + last, 0.0
@@ -142,6 +146,12 @@ def write_weights(weights: Floats, state: "State", k: int) -> None:
         weights[2 * n_fits] += share * last
         if len(b) > 2 * n_fits + 1:
             weights[2 * n_fits + 1] += share * by_b * b[2 * n_fits + 1]
+
+
+@inner
+def rest(top: Floats) -> float:
+    """What the weights at the top leave for the lag."""
+    return max(1 - (top[0] + top[1] + top[2] + top[3]), 0.0)
 
 
 @inner
@@ -184,7 +194,7 @@ def add_label(state: "State", kind: int, notes: Floats, y: float, gain: Floats, 
     """
     n_fits, n, weight = state.sums.shape[1], state.own_rounds[k], notes[len(notes) - 1]
     own_keep, has = 2 * n / (2 * n + 1), has_last(state, k)
-    between = Label(kind, y, weight, own_keep, TOP_REACH * mean_loss(state.sides[k], n))
+    between = Label(kind, y, weight, own_keep, 0.0)
     for side in range(2):
         told, loss, rounds = (
             side_of(notes, n_fits, side),

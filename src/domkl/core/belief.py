@@ -17,7 +17,7 @@ from domkl.typing import Floats
 #: Root mean squares of errors within which labels are believed; more while there are few labels:
 #: by √(1 + YOUNG/n).
 BELIEVED, YOUNG = 20.0, 5.0
-#: Labels that are so many limits away do not count at all.
+#: Labels that are so many limits away do not count at all, unless inputs are as large as the error.
 HUGE = 5.0
 #: They widen the limit nevertheless, as errors of this part of it: if every twentieth label is so,
 #: the limit grows until they are believed, and if every hundredth is, it does not.
@@ -47,7 +47,7 @@ def believed(row: Floats, y_hat: float, y: float, size: float) -> float:
         before = abs(row[3])
         is_similar = abs(error) <= SIMILAR * before and before <= SIMILAR * abs(error)
         row[2], row[3] = row[2] + 1 if is_similar and row[2] > 0 else 1.0, error
-        is_huge = abs(error) > HUGE * limit
+        is_huge = abs(error) > max(HUGE * limit, size)
         if row[2] < (3 if is_huge else 2):
             row[4] += 1
             if is_huge:

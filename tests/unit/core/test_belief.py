@@ -54,6 +54,14 @@ def test_a_huge_one_does_not_count(error):
     np.testing.assert_allclose(bound, [45 + (LIMIT / 3) ** 2, 45, 1, error, 1])
 
 
+def test_an_error_no_larger_than_the_inputs_is_not_huge():
+    """Labels that were quiet and begin to be as large as inputs: the second is believed."""
+    bound = row(45e-8, 45.0)
+    assert believed(bound, 0.0, 0.9, 1.0) == pytest.approx(1e-4 * LIMIT)
+    assert believed(bound, 0.0, 0.5, 1.0) == 0.5
+    assert math.isnan(believed(row(45e-8, 45.0), 0.0, 1.1, 1.0))
+
+
 def test_the_second_of_a_row_is_believed():
     bound = settled()
     believed(bound, 0.0, 30.0, 1.0)
