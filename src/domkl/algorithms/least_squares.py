@@ -17,13 +17,14 @@ with it. Its own fits begin at zero with its own first sample.
 **Sides.** A learner has two sides: in its network, and alone. Both have the mixtures and the
 corrector that follow, with accounts of their own. Alone, φ stands for θ, and nothing is heard: this
 side is what `Alone` makes of the algorithm. The evidence of both sides weighs them. The prior
-weight of the side that is alone is ½ n²/(n² + 200²) after n own labels.
+weight of the side that is alone is 0.66 n²/(n² + 200²) after n own labels.
 
 **Mixtures.** Experts are the fits θ and φ, the learner's own last label, and the newest lag. Three
 mixtures weigh them: ``m`` by the evidence of the θs, ``ms`` by ML-Poly over the θs, both with
 accounts that are averaged between neighbors on the side of the network; ``b`` by ML-Poly over all,
 with its own accounts. The evidence of the three, and of the last label by itself, weighs them in
-turn. Accounts forget in time: with n the number of labels in one, it is multiplied by 2n/(2n + 1)
+turn. A lag has half of the weight before the first label, and less with each, because nothing tells
+yet whether the network's streams are like the learner's. Accounts forget in time: with n the number of labels in one, it is multiplied by 2n/(2n + 1)
 before the next is added. Then n grows by a half each label, and what is older than half of the
 stream counts little. Losses are robust: see `robust_square`. A learner's own first label is in none
 of its own accounts: before it, there was nothing to tell the experts apart, and its error would
