@@ -24,11 +24,12 @@ mixtures weigh them: ``m`` by the evidence of the θs, ``ms`` by ML-Poly over th
 accounts that are averaged between neighbors on the side of the network; ``b`` by ML-Poly over all,
 with its own accounts. The evidence of the three, and of the last label by itself, weighs them in
 turn. A lag has half of the weight before the first label, and less with each, because nothing tells
-yet whether the network's streams are like the learner's. Accounts forget in time: with n the number of labels in one, it is multiplied by 2n/(2n + 1)
-before the next is added. Then n grows by a half each label, and what is older than half of the
-stream counts little. Losses are robust: see `robust_square`. A learner's own first label is in none
-of its own accounts: before it, there was nothing to tell the experts apart, and its error would
-only hide what later ones say. mixtures.py has all of this.
+yet whether the network's streams are like the learner's. Accounts forget in time: with
+n the number of labels in one, it is multiplied by 2n/(2n + 1) before the next is added.
+Then n grows by a half each label, and what is older than half of the stream counts little. Losses
+are robust: see `robust_square`; those of the sides are squares. A learner's own first label is in
+none of its own accounts: before it, there was nothing to tell the experts apart, and its error
+would only hide what later ones say. mixtures.py has all of this.
 
 **Corrector.** The error, in units of its own deviation, is fitted by least squares on the learner's
 and the neighbors' newest errors (A), and on how far the last label was from the prediction (B).

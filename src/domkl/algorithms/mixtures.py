@@ -151,7 +151,7 @@ def write_weights(weights: Floats, state: "State", k: int) -> None:
 @inner
 def rest(top: Floats) -> float:
     """What the weights at the top leave for the lag."""
-    return max(1 - (top[0] + top[1] + top[2] + top[3]), 0.0)
+    return max(1 - float(top[0] + top[1] + top[2] + top[3]), 0.0)
 
 
 @inner
