@@ -330,7 +330,6 @@ STREAMS = {
     "homes, sun, h = 6": lambda: homes("solar_generation", 6),
     "homes, sun, h = 24": lambda: homes("solar_generation", 24),
     "parking": parking,
-    "homes, sun, h = 24": lambda: homes("solar_generation", 24),
     "parking, h = 6": lambda: parking(6),
     **{f"stops, h = {h}": lambda h=h: stops(h) for h in (1, 6, 24)},
     **{f"stops with gaps, h = {h}": lambda h=h: stops(h, 1, 0.4) for h in (1, 6, 24)},

@@ -21,6 +21,24 @@ def between(name: str, value: float, low: float, high: float) -> float:
     return _number(name, value, f"in ({low:g}, {high:g})", lambda v: low < v < high)
 
 
+def levels(name: str, values: ArrayLike) -> Floats:
+    """Accept ascending numbers in (0, 1), at least one."""
+    try:
+        found = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    is_inside = found.size > 0 and found.ndim == 1 and found[0] > 0 and found[-1] < 1
+    if not is_inside or not (np.diff(found) > 0).all():
+        raise ParameterError(f"{name} must be ascending levels in (0, 1), got {values!r}")
+    return found
+
+
+def ends(name: str, level: float) -> tuple[float, float]:
+    """Accept a share in (0, 1): the levels of the ends of the band in the middle that holds it."""
+    outside = (1 - between(name, level, 0, 1)) / 2
+    return outside, 1 - outside
+
+
 def fraction(name: str, value: float) -> float:
     """Accept a number in (0, 1]."""
     return _number(name, value, "in (0, 1]", lambda v: 0 < v <= 1)

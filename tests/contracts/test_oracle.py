@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import domkl
 
 TOLERANCE = 1e-10
+LEVELS = (0.01, 0.3, 0.5, 0.9)
 
 LOSSES = {
     "squared": (domkl.Squared(), paper.squared),
@@ -209,7 +210,8 @@ def test_domkrls(made):
         steps_ahead=given["horizon"],
         period=given["period"],
     )
-    run = domkl.simulate(algorithm, X, y, graph, features, deviation=True, delay=given["delay"])
+    asked = {"deviation": True, "quantiles": LEVELS, "delay": given["delay"]}
+    run = domkl.simulate(algorithm, X, y, graph, features, **asked)
     expected = second_order.domkrls(
         X,
         y,
@@ -217,6 +219,7 @@ def test_domkrls(made):
         features.frequencies,
         linear=features.linear,
         logistic=loss == "logistic",
+        levels=LEVELS,
         **given,
     )
     state = run.state.state if given["delay"] else run.state
@@ -227,7 +230,7 @@ def test_domkrls(made):
 
 
 def test_domkrls_for_long():
-    """Until accounts, memories and the deviation's width have found their levels; labels late."""
+    """Until accounts, memories and the quantiles have found their levels; labels late."""
     rng = np.random.default_rng(5)
     X = rng.random((150, 4, 2))
     y = np.sin(4 * X[..., 0]) + X[..., 1] + 0.1 * rng.normal(size=(150, 4))
@@ -236,11 +239,14 @@ def test_domkrls_for_long():
     graph = domkl.Graph.path(4)
     features = domkl.RandomFeatures.draw(domkl.gaussian_bank([0.1, 1.0]), 2, 4, seed=1, linear=True)
     algorithm = domkl.DOMKRLS(newest_lag=1)
-    run = domkl.simulate(algorithm, X, y, graph, features, delay=2, deviation=True)
-    expected = second_order.domkrls(
-        X, y, neighbors(graph), features.frequencies, 1.0, 1e-3, linear=True, lag=1, delay=2
+    run = domkl.simulate(
+        algorithm, X, y, graph, features, delay=2, deviation=True, quantiles=LEVELS
     )
-    for name in ("predictions", "deviation", "weights", "cv"):
+    expected = second_order.domkrls(
+        X, y, neighbors(graph), features.frequencies, 1.0, 1e-3,
+        linear=True, lag=1, delay=2, levels=LEVELS,
+    )  # fmt: skip
+    for name in ("predictions", "deviation", "quantiles", "weights", "cv"):
         np.testing.assert_allclose(getattr(run, name), expected[name], rtol=1e-8, atol=1e-8)
 
 

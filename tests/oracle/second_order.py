@@ -9,6 +9,7 @@ network, and the other really is alone, with fits of its own.
 """
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 from paper import features
@@ -16,6 +17,7 @@ from paper import features
 TOP_PRIOR = [0.48, 0.46, 0.05, 0.01]  # of the mixtures m, ms, b, and of the last label
 FINAL_PRIOR = [0.9, 0.05, 0.05]  # of no correction, A, B
 LEAK = 0.01
+BANDS = [0.5, 0.8, 0.95]
 
 
 class Settings:
@@ -319,7 +321,9 @@ class Learner:
         self.s = settings
         self.net, self.alone = Half(settings), Half(settings)
         self.sides, self.rounds = np.zeros(2), 0.0  # losses of both, and their number
-        self.noise, self.n_noise, self.width = 0.0, 0.0, 0.0
+        self.noise, self.n_noise = 0.0, 0.0
+        # half widths of the bands of 50, 80 and 95 %, below and above the prediction
+        self.bands = [[1.96 * math.log(1 / (1 - c)) / math.log(20)] * 2 for c in BANDS]
         self.Q, self.n_Q, self.row, self.beyond = 0.0, 0.0, 0, 0.0
         self.low, self.high, self.gate = None, None, 1.0
         self.steps, self.period, self.looked, self.labels = 0, settings.period or 0, 0, {}
@@ -380,7 +384,6 @@ class Learner:
             "final": [q[0] * said[0]["final"][0] + q[1] * said[1]["final"][0]],
             "shares": [thetas[i] + phis[i] for i in range(self.s.F)],
             "noise": self.noise_variance(),
-            "width": self.width,
             "y_hat": q[0] * said[0]["y_hat"] + q[1] * said[1]["y_hat"],
         }
 
@@ -399,16 +402,32 @@ class Learner:
         total = self.noise + heard * variance(self.net.loss, self.net.rounds)
         return total / (self.n_noise + heard)
 
-    def told(self, said, reach):
-        """By noise and width of the time of the prediction."""
-        foretold = math.sqrt(said["noise"] * (1 + reach) + disagreement(said))
-        return math.exp(said["width"]) * foretold
+    def told(self, said):
+        """By the noise of the time of the prediction."""
+        return max(math.sqrt(said["noise"] + disagreement(said)), 1e-9)
 
     def deviation(self, said):
-        reach = said["reach"]
         if self.s.logistic:
-            return math.sqrt(reach + disagreement(said))
-        return self.told(said, reach)
+            return math.sqrt(said["reach"] + disagreement(said))
+        return sum(self.bands[-1]) / 2 / 1.96 * self.told(said)
+
+    def quantiles(self, said, levels):
+        """Between the ends of bands, and beyond them, linear in the logarithm of the tail."""
+        if self.s.logistic:
+            deviation = self.deviation(said)
+            return [said["y_hat"] + NormalDist().inv_cdf(level) * deviation for level in levels]
+        ends, scale = [], self.told(said)
+        for c, (below, above) in zip(BANDS, self.bands, strict=True):
+            ends += [(math.log(1 - c), -below), (-math.log(1 - c), above)]
+        tails, ends = zip(*sorted(ends), strict=True)
+        found = []
+        for level in levels:
+            tail = math.log(2 * level) if level < 0.5 else -math.log(2 - 2 * level)
+            at = float(np.interp(tail, tails, ends))
+            if abs(tail) > tails[-1]:
+                at *= abs(tail) / tails[-1]
+            found.append(said["y_hat"] + (0.0 if at == 0 else at * scale))
+        return found
 
     # learning
 
@@ -482,7 +501,7 @@ class Learner:
             y = self.believed(x, y, said["halves"][1]["y_hat"])
         if y is None or math.isnan(y):
             return self.net.repeat()
-        reach, (net, alone) = self.reach(z, said["shares"]), said["halves"]
+        net, alone = said["halves"]
         if self.net.has_last:
             keep = 2 * self.rounds / (2 * self.rounds + 1)
             losses = [self.net.loss_of(half["y_hat"], y, 0.0) for half in (net, alone)]
@@ -491,7 +510,7 @@ class Learner:
         told = self.net.learn(x, z, y, net)
         S, N, loss, R, V, rounds, _ = self.alone.learn(x, z, y, alone)
         self.alone.merge(S, N, loss, R, V, rounds, 0.0)
-        self.learn_deviation(y, said, reach)
+        self.learn_deviation(y, said)
         self.labels[self.steps] = y
         for half in (self.net, self.alone):
             half.errors[self.steps] = half.residual
@@ -505,16 +524,27 @@ class Learner:
     def merge(self, *heard):
         self.net.merge(*heard)
 
-    def learn_deviation(self, y, said, reach):
-        error, told = y - said["y_hat"], self.told(said, reach)
-        if 0 < told < math.inf:
-            is_outside = abs(error) > 1.96 * told
-            self.width += 0.15 / self.s.horizon * ((1 if is_outside else 0) - 0.05)
+    def learn_deviation(self, y, said):
+        error, told = y - said["y_hat"], self.told(said)
+        if told < math.inf and not self.s.logistic:
+            self.learn_bands(error / told)
         n = self.n_noise
         keep = min(2 * n / (2 * n + 1), 1 - 0.03 / self.s.horizon)
         s2 = self.noise / n if n > 0 else 0.0
-        self.noise = keep * self.noise + robust(error / math.sqrt(1 + reach), s2)
+        self.noise = keep * self.noise + robust(error, s2)
         self.n_noise = keep * n + 1
+
+    def learn_bands(self, error):
+        """Outside widens, inside narrows; a little more on the side of the error."""
+        inner = [1e-3, 1e-3]
+        for c, rate, band in zip(BANDS, [0.3, 0.2, 0.15], self.bands, strict=True):
+            rate /= self.s.horizon**0.75
+            is_outside = [int(error < -band[0]), int(error > band[1])]
+            excess = sum(is_outside) - (1 - c)
+            for side in (0, 1):
+                turn = 0.1 * (is_outside[side] - is_outside[1 - side])
+                size = band[side] * math.exp(rate * (excess + turn))
+                band[side] = inner[side] = min(max(size, inner[side]), 1e3)
 
     # the learned function, without the correction
 
@@ -539,7 +569,7 @@ class Learner:
 
 def domkrls(
     X, Y, neighbors, frequencies, forget, ridge,
-    linear=False, logistic=False, lag=None, horizon=None, delay=0, period=None,
+    linear=False, logistic=False, lag=None, horizon=None, delay=0, period=None, levels=(),
 ):  # fmt: skip
     """NaN in Y: no label. What is learned at the end of round t is the sample of t − delay."""
     T, K, d = X.shape
@@ -548,12 +578,13 @@ def domkrls(
     sizes = (len(first), len(first[0]), d, len(frequencies[0]))
     settings = Settings(sizes, forget, ridge, linear, logistic, lag, horizon, period)
     learners = [Learner(settings) for _ in range(K)]
-    waiting, predictions, deviations, spread = [], [], [], []
+    waiting, predictions, deviations, quantiles, spread = [], [], [], [], []
     for t in range(T):
         zs = [features(X[t, k], frequencies, linear) for k in range(K)]
         said = [learners[k].predict(X[t, k], zs[k]) for k in range(K)]
         predictions.append([each["y_hat"] for each in said])
         deviations.append([learners[k].deviation(said[k]) for k in range(K)])
+        quantiles.append([learners[k].quantiles(said[k], levels) for k in range(K)])
         spread.append(violation(learners, zs))
         waiting.append((X[t], zs, Y[t], said))
         if len(waiting) > delay:
@@ -565,6 +596,7 @@ def domkrls(
     return {
         "predictions": np.array(predictions),
         "deviation": np.array(deviations),
+        "quantiles": np.array(quantiles),
         "cv": np.cumsum(spread) / np.arange(1, T + 1),
         "weighted": np.array([vectors for vectors, _ in ends]),
         "weights": np.array([q for _, q in ends]),

@@ -27,6 +27,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, cached_property
+from statistics import NormalDist
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -97,6 +98,15 @@ class Prediction(NamedTuple):
     y_hat: Floats  # (K,)
     by_kernel: Floats  # (K, P)
     notes: Floats = NO_NOTES  # (K, N)  what a law notes for the step that learns the label
+
+
+def at_positions(prediction: Prediction, deviation: Floats | None, z: Floats) -> Floats | None:
+    """Give ŷ + zσ for positions z (J,) or (K, J): (K, J); ŷ itself at 0, also if σ is infinite."""
+    if deviation is None:
+        return None
+    with np.errstate(invalid="ignore"):
+        apart = np.where(z == 0, 0.0, deviation[:, None] * z)
+    return np.asarray(prediction.y_hat[:, None] + apart)
 
 
 class Function(NamedTuple):
@@ -196,6 +206,16 @@ class Algorithm(Parameters, ABC):
     def deviation(self, state: Any, inputs: Inputs, prediction: Prediction) -> Floats | None:
         """Give the standard deviation of each prediction for these inputs, (K,); None without."""
         return None
+
+    def quantiles(
+        self, state: Any, inputs: Inputs, prediction: Prediction, levels: Floats
+    ) -> Floats | None:
+        """Give the quantiles of each label, of levels (J,) in (0, 1): (K, J); None without.
+
+        By default those of a normal distribution with the `deviation`.
+        """
+        z = np.array([NormalDist().inv_cdf(level) for level in levels])
+        return at_positions(prediction, self.deviation(state, inputs, prediction), z)
 
     def bank(self) -> Dictionary:
         """Give the dictionary to run it with where the user names none."""

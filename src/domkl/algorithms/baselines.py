@@ -65,7 +65,8 @@ class Alone(Algorithm):
     law, compiled, by_edge = _inner("law"), _inner("compiled"), _inner("by_edge")
     exchange, init, predict = _inner("exchange"), _inner("init"), _inner("predict")
     local_step, merge, bank = _inner("local_step"), _inner("merge"), _inner("bank")
-    function, deviation, at = _inner("function"), _inner("deviation"), _inner("at")
+    function, deviation, quantiles = _inner("function"), _inner("deviation"), _inner("quantiles")
+    at = _inner("at")
 
 
 class Baseline(CompiledAlgorithm):

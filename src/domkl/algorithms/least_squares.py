@@ -56,6 +56,7 @@ from domkl.algorithms.base import (
     Net,
     Prediction,
     Sizes,
+    at_positions,
 )
 from domkl.algorithms.law import Law
 from domkl.algorithms.mixtures import (
@@ -90,6 +91,7 @@ from domkl.core.losses import (
     robust_square,
     sigmoid,
 )
+from domkl.core.quantiles import FIRST_ROW, learn_error, width, write_positions
 from domkl.core.rls import first_factors, shrink, variance
 from domkl.core.seasons import (
     AHEAD,
@@ -119,13 +121,10 @@ LEAK = 0.01
 FADE = 0.01
 #: Prior weights of the two memories.
 MEMORY_PRIOR = (0.7, 0.3)
-#: Deviation: the memory of its noise is 1 − NOISE_FADE/horizon, and its width follows the coverage
-#: by WIDTH_RATE/horizon.
-NOISE_FADE, WIDTH_RATE = 0.03, 0.15
+#: Deviation: the memory of its noise is 1 − NOISE_FADE/horizon. It is never 0.
+NOISE_FADE, LEAST_DEVIATION = 0.03, 1e-9
 #: Weight of the network's noise, in labels, before the learner's own first label.
 FIRST_NOISE = 5.0
-#: Share of labels that should lie within 1.96 deviations.
-COVERAGE = 0.95
 #: Least weight of the linear kernel in `function`, because it carries the lag.
 LEAST_WEIGHT = 1e-6
 #: Least curvature of the logistic loss; its inverse is a noise variance.
@@ -170,7 +169,7 @@ class State(NamedTuple):
     turns: Floats  # (K, 2)
     odds: Floats  # (K,)                 of ±1, log-odds that the next label is the last one; else 1
     noise: Floats  # (K, 2)              sum of squared errors, and their number
-    width: Floats  # (K,)                logarithm of what deviations are multiplied by
+    quantiles: Floats  # (K, J)          of errors, in deviations, core/quantiles.py
     prior: Floats  # (K, F)              weights before any loss
     lag: Floats  # (K,)                  column of the newest lag, -1 without
     is_linear: Floats  # (K,)            1 where the last kernel is the linear one, else 0
@@ -226,7 +225,7 @@ class Note(NamedTuple):
 
     shares: Floats  # (F,)  weight of each fit in the prediction, θ and φ together
     f: Floats  # (1,)       the prediction before corrections
-    spread: Floats  # (3,)  of the deviation told then: s², -1 if unknown, its width, disagreement
+    spread: Floats  # (3,)  of the deviation told then: s², -1 if unknown; 0; disagreement
     weight: Floats  # (1,)  of the sample in fits and accounts, 1 unless the host says so
 
 
@@ -276,7 +275,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
         z = shown(room, inputs.z[k], _wave_place(state, k), step, season[WAVES])
         ago = season_ago(state.past[k], step, season[PERIOD], params.horizon)
         note = _noted(prediction.notes[k], n_fits)
-        note.spread[0], note.spread[1], note.weight[0] = _noise(state, k), state.width[k], 1.0
+        note.spread[0], note.spread[1], note.weight[0] = _noise(state, k), 0.0, 1.0
         wild = is_wild(inputs.x[k], state.low[k], state.high[k], state.gate[k, 0])
         write_weights(weights, state, k)
         for i in range(n_fits):
@@ -372,8 +371,8 @@ def local_step(
             season = state.season[k]
             z = shown(room, inputs.z[k], _wave_place(state, k), season[STEP], season[WAVES])
             change = label - _base(params, inputs, k)
-            reach = _learn_fits(state, params, z, note, change, gain, k)
-            _learn_deviation(state, params, note, label - prediction.y_hat[k], reach, k)
+            _learn_fits(state, params, z, note, change, gain, k)
+            _learn_deviation(state, params, note, label - prediction.y_hat[k], k)
             if is_logistic:
                 _count_turn(state, label, k)
             else:
@@ -454,25 +453,23 @@ def _learn_fits(
     y: float,
     gain: Array,
     k: int,
-) -> float:
-    """Take the sample into all fits; give zᵀCz, their mean by the weights of the prediction."""
+) -> None:
+    """Take the sample into all fits."""
     n_fits, real = len(note.shares), state.sums.dtype.type
-    forgets, reach = (params.forget, 1 - FADE / params.horizon), 0.0
+    forgets = (params.forget, 1 - FADE / params.horizon)
     for i in range(n_fits):
         z = features[min(i, n_fits - 2)]
         own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
         forget, before = forgets[_memory(i, n_fits)], state.own_counts[k, i]
         f = float(dot(own, z))
         given = (y, note.weight[0], forget, params.ridge, params.loss)
-        step, open_part = _fit_step(factor, diagonal, z, gain, f, *given)
+        step = _fit_step(factor, diagonal, z, gain, f, *given)
         n = state.own_counts[k, i] = forget * before + 1
         moved = state.counts[k, i] + (n - before)
         leak, total = _leak(moved, n), state.sums[k, i]
         state.counts[k, i] = moved + leak * (n - moved)
         more = real(n - before)
         tracked_sum(own, total, total, gain, real(step), real(n), more, real(leak))
-        reach += note.shares[i] * open_part
-    return reach
 
 
 @scalar
@@ -498,8 +495,8 @@ def _fit_step(
     forget: float,
     ridge: float,
     loss: Any,
-) -> tuple[float, float]:
-    """Write the gain Cz and take the sample into C; give the fit's step along the gain, and zᵀCz.
+) -> float:
+    """Write the gain Cz and take the sample into C; give the fit's step along the gain.
 
     For the logistic loss φ⁺ = argmin ℓ(φᵀz, y) + ½ (φ − φ_k)ᵀ(C/forget)⁻¹(φ − φ_k). That is one
     scalar equation, core/losses.py, and never oversteps; C then takes in the loss's curvature at
@@ -508,36 +505,29 @@ def _fit_step(
     """
     if loss.kind != LOGISTIC:
         total = float(shrink(factor, diagonal, z, gain, 1 / weight, forget, ridge))
-        return (y - f) / total, total - forget / weight
-    open_part = float(variance(factor, diagonal, z))
-    reach = weight * open_part / forget
+        return (y - f) / total
+    reach = weight * float(variance(factor, diagonal, z)) / forget
     slope = pull(loss, f, y, reach)
     chance = sigmoid(f - reach * slope)
     noise = 1 / max(weight * chance * (1 - chance), LEAST_CURVATURE)
     shrink(factor, diagonal, z, gain, noise, forget, ridge)
-    return float(-weight * slope / forget), open_part
+    return float(-weight * slope / forget)
 
 
 @inner
-def _learn_deviation(
-    state: State, params: Params, note: Note, error: float, reach: float, k: int
-) -> None:
-    """Compare an error with the deviation that was told: learn its width, and the noise.
+def _learn_deviation(state: State, params: Params, note: Note, error: float, k: int) -> None:
+    """Compare an error with the deviation of its prediction: learn its quantiles, and the noise.
 
     Errors of h steps ahead overlap: h of them tell about as much as one.
     """
-    if note.spread[0] >= 0:
-        told = math.exp(note.spread[1]) * _foretold(note, note.spread[0], reach)
-        if told > 0:
-            is_outside = abs(error) > 1.96 * told
-            excess = (1.0 if is_outside else 0.0) - (1 - COVERAGE)
-            state.width[k] += WIDTH_RATE / params.horizon * excess
+    if note.spread[0] >= 0 and params.loss.kind != LOGISTIC:
+        in_deviations = error / _foretold(note, note.spread[0])
+        learn_error(state.quantiles[k], in_deviations, params.horizon)
     n = state.noise[k, 1]
     keep, variance = min(2 * n / (2 * n + 1), 1 - NOISE_FADE / params.horizon), 0.0
     if n > 0:
         variance = state.noise[k, 0] / n
-    square = robust_square(error / math.sqrt(1 + reach), variance)
-    state.noise[k, 0] = keep * state.noise[k, 0] + square
+    state.noise[k, 0] = keep * state.noise[k, 0] + robust_square(error, variance)
     state.noise[k, 1] = keep * n + 1
 
 
@@ -556,9 +546,9 @@ def _noise(state: State, k: int) -> float:
 
 
 @inner
-def _foretold(note: Note, noise: float, reach: float) -> float:
-    """√ (s² (1 + zᵀCz) + Σ_i w_i (f_i − f)²): noise, what samples leave open, disagreement."""
-    return math.sqrt(noise * (1 + reach) + note.spread[2])
+def _foretold(note: Note, noise: float) -> float:
+    """√ (s² + Σ_i w_i (f_i − f)²): noise and disagreement."""
+    return max(math.sqrt(noise + note.spread[2]), LEAST_DEVIATION)
 
 
 @inner
@@ -643,25 +633,24 @@ def deviation(
 ) -> None:
     """Write the standard deviation of each prediction, (K,), by its measured coverage.
 
-    For the logistic loss that of f itself, without noise and s² = 1. Infinite where nothing is
+    For the logistic loss that of f itself, √(zᵀCz + Σ_i w_i (f_i − f)²). Infinite where nothing is
     known: before the first sample of a learner and its neighbors.
     """
     n_fits, room = state.sums.shape[1], room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
     for k in range(len(out)):
-        season = state.season[k]
+        note, noise = _noted(prediction.notes[k], n_fits), _noise(state, k)
+        if params.loss.kind != LOGISTIC:
+            known = _foretold(note, max(noise, 0.0))
+            out[k] = width(state.quantiles[k]) * known if noise >= 0 else np.inf
+            continue
+        season, square = state.season[k], note.spread[2]
         step = season[STEP] + season[AHEAD]
         z = shown(room, inputs.z[k], _wave_place(state, k), step, season[WAVES])
-        note, reach = _noted(prediction.notes[k], n_fits), 0.0
         for i in range(n_fits):
             factor, diagonal = state.factor[k, i], state.diagonal[k, i]
             open_part = float(variance(factor, diagonal, z[min(i, n_fits - 2)]))
-            reach += note.shares[i] * open_part
-        if params.loss.kind == LOGISTIC:
-            out[k] = math.sqrt(reach + note.spread[2])
-        else:
-            noise = _noise(state, k)
-            known = _foretold(note, max(noise, 0.0), reach)
-            out[k] = math.exp(state.width[k]) * known if noise >= 0 else np.inf
+            square += note.shares[i] * open_part
+        out[k] = math.sqrt(square)
 
 
 @dataclass(frozen=True, repr=False)
@@ -790,6 +779,7 @@ class DOMKRLS(CompiledAlgorithm):
         zeros |= {f: np.zeros(shape, sizes.dtype) for f in ("sums", "own")}
         given = {"diagonal": diagonal, "factor": factor, "odds": np.ones(n)}
         given |= {"clue_diagonal": clue_diagonal, "clue_factor": clue_factor}
+        given |= {"quantiles": np.tile(FIRST_ROW, (n, 1))}
         given |= {"prior": np.tile(prior, (n, 1)), "lag": np.full(n, float(lag))}
         zeros["season"][:, [AHEAD, WAVES, PERIOD]] = horizon - 1, period, period
         state = State(**(zeros | given | {"is_linear": np.full(n, float(sizes.linear))}))
@@ -802,6 +792,16 @@ class DOMKRLS(CompiledAlgorithm):
         for k in range(len(state.rounds)):
             _say(state, message, 0.0, k)
         return state, message
+
+    def quantiles(
+        self, state: State, inputs: Inputs, prediction: Prediction, levels: Floats
+    ) -> Floats | None:
+        """Give the quantiles of each label, by those of the errors before."""
+        if isinstance(self.loss, Logistic):
+            return super().quantiles(state, inputs, prediction, levels)
+        z = np.empty((len(state.quantiles), len(levels)))
+        write_positions(z, state.quantiles, levels)
+        return at_positions(prediction, self.deviation(state, inputs, prediction), z)
 
     def delayed(self, delay: int) -> "DOMKRLS":
         """With a horizon of one more, unless one is set."""

@@ -43,6 +43,7 @@ def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any)
     inner = algorithm.algorithm if isinstance(algorithm, Alone) else algorithm
     if not isinstance(inner, DOMKRLS):
         return type(first)(*(np.array(found[name]) for name in first._fields))
+    found = _with_quantiles(found, first)
     has_sides = np.size(found.get("sides", ())) > 0
     has_season = np.size(found.get("season", ())) > 0
     if has_season:
@@ -69,6 +70,17 @@ def is_old(state: Any) -> bool:
 def of_now(algorithm: Algorithm, state: Any, first: Any) -> Any:
     """A state as this version has it, where it may be an old one."""
     return restored_state(algorithm, state._asdict(), first) if is_old(state) else state
+
+
+def _with_quantiles(found: Mapping[str, Array], first: least_squares.State) -> Mapping[str, Array]:
+    """Make quantiles of the width that deviations of 0.1 to 0.4 had, where there is one.
+
+    It is the logarithm of a factor; in a pickle it is in the place of the quantiles.
+    """
+    width = np.asarray(found.get("width", found.get("quantiles", 0.0)))
+    if width.ndim > 1:
+        return found
+    return {**found, "quantiles": first.quantiles[:1] * np.exp(width).reshape(-1, 1)}
 
 
 def notes_of_now(notes: Floats, y_hat: Floats, n: int) -> Floats:

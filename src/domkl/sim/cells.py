@@ -34,6 +34,7 @@ class Options:
     is_patient: bool = False  # whether a small run may do without the compiler
     delay: int = 0  # rounds until a label is seen
     speech: Speech = PLAIN
+    levels: tuple[float, ...] = ()  # of quantiles; `kept` has a name for each, see `quantile_name`
 
     def __post_init__(self) -> None:
         checks.choice("dtype", self.dtype, ("float64", "float32"))
@@ -41,6 +42,11 @@ class Options:
         checks.whole("threads", self.threads, 1)
         if not isinstance(self.speech, Speech):
             raise ParameterError(f"speech must be a Speech, got {self.speech!r}")
+
+
+def quantile_name(level: float) -> str:
+    """The name of a quantile's records."""
+    return f"quantile {level!r}"
 
 
 @dataclass
@@ -143,7 +149,8 @@ class Records:
     A row is written in place, so that a round costs no more than the copies. Names:
     ``predictions`` and ``targets``; ``spread``, Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial, and
     ``inside``, over the learner's component; ``gaps``, the squared discrepancy to neighbors;
-    ``deviation``, the predictions' own. Chunks hold a multiple of ``at_once`` rounds.
+    ``deviation``, the predictions' own, and quantiles of the labels. Chunks hold a multiple of
+    ``at_once`` rounds.
     """
 
     def __init__(self, cell: Cell, at_once: int = 1) -> None:

@@ -13,7 +13,7 @@ from domkl.algorithms.base import Algorithm, Inputs, Prediction, merged
 from domkl.core.features import FeatureStack
 from domkl.errors import ParameterError
 from domkl.learner.late import Sample
-from domkl.sim.cells import Cell, Network, Records
+from domkl.sim.cells import Cell, Network, Records, quantile_name
 from domkl.sim.cv import Disagreement
 from domkl.sim.delay import queue_of, waiting_of
 from domkl.sim.inputs import Stream
@@ -42,6 +42,7 @@ def run_cell(
     inputs, y = Inputs(_joined(x_all), _joined(z), _joined(energy)), y_all.ravel()
     state = cell.first_state() if cell.state is None else cell.state
     queue, voice = queue_of(cell.waiting), Voice(options.speech)
+    levels = np.array(options.levels)
     for x_round, y_round in stream.rounds():
         if algorithm.uses_features:
             stack.write(x_round, z, energy)
@@ -53,7 +54,13 @@ def run_cell(
             )
         disagreement.update(state, inputs.z.__getitem__, (inputs, prediction))
         if records.keeps("deviation"):
-            records.row("deviation")[:] = _deviation(algorithm, state, inputs, prediction)
+            found = algorithm.deviation(state, inputs, prediction)
+            records.row("deviation")[:] = _given(found, "deviation must be False", algorithm)
+        if options.levels:
+            found = algorithm.quantiles(state, inputs, prediction, levels)
+            known = _given(found, "quantiles must be None", algorithm)
+            for level, column in zip(options.levels, known.T, strict=True):
+                records.row(quantile_name(level))[:] = column
         records.row("predictions")[:] = prediction.y_hat
         records.row("targets").reshape(y_all.shape)[:] = y_round
         records.end_rounds()
@@ -92,10 +99,9 @@ def learn(
     return merged(algorithm, state, heard, network.net, None if said is message else said)
 
 
-def _deviation(algorithm: Algorithm, state: Any, inputs: Inputs, prediction: Prediction) -> Floats:
-    found = algorithm.deviation(state, inputs, prediction)
+def _given(found: Floats | None, rule: str, algorithm: Algorithm) -> Floats:
     if found is None:
-        raise ParameterError(f"deviation must be False for {type(algorithm).__name__}: it has none")
+        raise ParameterError(f"{rule} for {type(algorithm).__name__}: it has no deviations")
     return found
 
 

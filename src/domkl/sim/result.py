@@ -11,7 +11,8 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.losses import Loss
 from domkl.errors import ParameterError
 from domkl.metrics.curves import running_average
-from domkl.sim.cells import Cell
+from domkl.metrics.quantiles import pinball_loss
+from domkl.sim.cells import Cell, quantile_name
 from domkl.sim.delay import Delayed, joined_waiting
 from domkl.typing import Array, Floats, Ints
 
@@ -47,6 +48,10 @@ class Run:
         [Σ_{ℓ∈N_k} f_k(x_k) − f_ℓ(x_k)]² of each round, when asked for: what regret_d sums.
     deviation : (T, K) or None
         Standard deviation of each prediction, when asked for: where the label is expected.
+    quantiles : (T, K, J) or None
+        Quantiles of each label, of the J levels that were asked for.
+    levels : (J,) or None
+        These levels.
     """
 
     mse: Floats
@@ -61,6 +66,8 @@ class Run:
     component: Ints
     discrepancy: Floats | None
     deviation: Floats | None
+    quantiles: Floats | None
+    levels: Floats | None
     targets: Floats | None = field(repr=False)  # (T, K), of all trials; and what CV sums:
     pair_sums: Floats | None = field(repr=False)  # Σ_ℓ (f_k(x_k) − f_ℓ(x_k))² over the trial
     component_sums: Floats | None = field(repr=False)  # and over k's component
@@ -85,6 +92,18 @@ class Run:
             return None
         n_partners = max(self.pair_sums.shape[-1] - 1, 1)
         return running_average(self.pair_sums / n_partners, axis=-2)
+
+    @cached_property
+    def pinball(self) -> Floats | None:
+        """Mean pinball loss of each quantile over all rounds and learners, (J,).
+
+        Twice the mean over evenly spaced levels approximates the CRPS. Rounds in which nothing was
+        known yet, and quantiles are infinite, count for nothing.
+        """
+        if self.quantiles is None or self.levels is None or self.targets is None:
+            return None
+        losses = pinball_loss(self.targets, self.quantiles, self.levels)
+        return np.asarray(np.nanmean(losses, axis=(-3, -2)))
 
     @cached_property
     def component_mse(self) -> Floats | None:
@@ -139,6 +158,7 @@ def collect(cells: list[Cell], blind: list[list[int]], is_batch: bool) -> Run:
         "component": np.stack([graph.component for cell in cells for graph in cell.graphs]),
         "discrepancy": _found(cells, "gaps"),
         "deviation": _found(cells, "deviation"),
+        "quantiles": _quantiles(cells),
         "pair_sums": _found(cells, "spread"),
         "component_sums": _found(cells, "inside"),
     }
@@ -149,6 +169,7 @@ def collect(cells: list[Cell], blind: list[list[int]], is_batch: bool) -> Run:
         **found,
         cv_mode=cells[0].options.cv,
         loss=algorithm.loss,
+        levels=np.array(cells[0].options.levels) if cells[0].options.levels else None,
         state=_final_state(cells),
         targets=None if targets is None else targets[0],
     )
@@ -163,6 +184,12 @@ def _consensus_violation(cells: list[Cell]) -> tuple[Floats, Floats]:
         return running_average(mean, axis=1), np.sqrt(running_average(variance, axis=1) / rounds)
     mean = running_average(_found(cells, "disagreement"), axis=1)
     return mean, np.full_like(mean, np.nan if mode == "off" else 0.0)
+
+
+def _quantiles(cells: list[Cell]) -> Any:
+    """(B, T, K, J), or None."""
+    found = [_found(cells, quantile_name(level)) for level in cells[0].options.levels]
+    return np.stack(found, axis=-1) if found else None
 
 
 def _found(cells: list[Cell], name: str) -> Any:

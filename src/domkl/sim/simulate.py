@@ -16,7 +16,7 @@ from domkl.errors import DataError, ParameterError
 from domkl.graphs.graph import Graph
 from domkl.learner.restore import of_now
 from domkl.sim.blocked import play_network
-from domkl.sim.cells import Cell, Options
+from domkl.sim.cells import Cell, Options, quantile_name
 from domkl.sim.compiled import play_trial
 from domkl.sim.delay import split_waiting, waiting_of_now
 from domkl.sim.inputs import Stream, Trials, as_stream, as_trials, check_algorithm, check_delay
@@ -53,6 +53,7 @@ def simulate(
     times: ArrayLike | None = None,
     discrepancy: bool = False,
     deviation: bool = False,
+    quantiles: Sequence[float] | None = None,
     keep_predictions: bool | None = None,
     state: Any = None,
     reuse_state: bool = False,
@@ -103,6 +104,9 @@ def simulate(
         Keep the terms of regret_d of Theorems 1 and 2.
     deviation : bool
         Keep the standard deviation of each prediction, if the algorithm has one.
+    quantiles : sequence of float, optional
+        Keep where each label is expected, if the algorithm has deviations: quantiles of these
+        levels, ascending in (0, 1). 0.1 and 0.9 are the ends of the band that holds 80 %.
     keep_predictions : bool
         Keep predictions and per-learner curves; by default with arrays, not with an iterator.
     state
@@ -156,11 +160,13 @@ def simulate(
     keep = stream.arrays is not None if keep_predictions is None else keep_predictions
     kept = ("predictions", "targets") * keep + ("gaps",) * discrepancy + ("deviation",) * deviation
     kept += ("spread", "inside") * (keep and cv in ("exact", "moments"))
+    levels = () if quantiles is None else tuple(checks.levels("quantiles", quantiles).tolist())
+    kept += tuple(map(quantile_name, levels))
     n_late = check_delay(delay, y, stream.n_rounds)
     algorithm = algorithm.delayed(n_late)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
     n_threads, is_patient = max(1, threads // n_trials), interpreted is None
-    options = Options(dtype, cv, kept, seed, n_threads, is_patient, n_late, speech)
+    options = Options(dtype, cv, kept, seed, n_threads, is_patient, n_late, speech, levels)
     play = run_cell if interpreted else _host(algorithm, trials, stream, options)
     if mesh is not None:
         if not callable(mesh) or isinstance(mesh, type):
@@ -196,7 +202,7 @@ def _host(algorithm: Algorithm, trials: Trials, stream: Stream, options: Options
     """Who runs a cell: a compiled host where one does all that is asked for."""
     law, n_learners = algorithm.law, trials.graphs[0].n_learners
     is_measured = options.cv != "off"
-    if law is None or {"gaps", "deviation"} & set(options.kept):
+    if law is None or {"gaps", "deviation"} & set(options.kept) or options.levels:
         return run_cell
     if not is_compilable(algorithm, trials.maps[0], options.dtype):
         return run_cell

@@ -12,7 +12,7 @@ from domkl.algorithms.base import Inputs, Net
 from domkl.algorithms.least_squares import first_weights
 from domkl.algorithms.mixtures import ALONE, CLIP, NETWORK
 from domkl.errors import WireError
-from domkl.learner.restore import restored_state
+from domkl.learner.restore import of_now, restored_state
 from domkl.mesh.protocol.families import family_of
 from domkl.mesh.protocol.wire import Frame, Kind, Offer, OfferFormat
 from domkl.sim.cells import Cell
@@ -169,6 +169,51 @@ def test_labels_are_within_the_deviations_that_were_told(delay):
     run = simulate(X, y, delay=delay, deviation=True)
     inside = np.abs(run.predictions - y) <= 1.96 * run.deviation
     assert 0.93 < inside[200:].mean() < 0.97
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_labels_are_within_the_bands_that_were_told(delay):
+    """Errors with heavy tails, on one side: normal bands of 50 % hold 70 % of them."""
+    rng = np.random.default_rng(4)
+    X, levels = rng.random((1200, K, D_IN)), (0.025, 0.1, 0.25, 0.75, 0.9, 0.975)
+    y = X[..., 0] + 0.1 * rng.exponential(size=(1200, K)) ** 2
+    run = simulate(X, y, delay=delay, quantiles=levels)
+    for j, level in enumerate((0.95, 0.8, 0.5)):
+        low, high = run.quantiles[..., j], run.quantiles[..., -1 - j]
+        assert np.mean(((low <= y) & (y <= high))[200:]) == pytest.approx(level, abs=0.02)
+
+
+def test_a_deviation_is_never_0():
+    X = np.random.default_rng(5).random((20, K, D_IN))
+    run = simulate(X, np.zeros((20, K)), deviation=True)
+    assert (run.deviation > 0).all()
+
+
+def test_a_width_of_0_4_goes_on_as_quantiles():
+    X, y = stream(8, n_rounds=30)
+    algorithm = domkl.DOMKRLS()
+    state = simulate(X, y, algorithm).state
+    numbers, nothing = 1 + np.arange(8.0), np.empty(0)
+    old = state._replace(
+        quantiles=np.full(K, 0.1),  # in its place: the logarithm of a factor
+        correction=np.tile(numbers, (K, 2, 1)),
+        clue_diagonal=np.tile(numbers, (K, 2, 1)),
+        clue_factor=np.tile(np.arange(12.0), (K, 2, 1)),
+        past=nothing,
+        season=nothing,
+    )
+    first = algorithm.init(sizes_of(FEATURES, K, "float64"))
+    found = of_now(algorithm, old, first)
+    np.testing.assert_allclose(found.quantiles, np.exp(0.1) * first.quantiles)
+    stored = {name: values for name, values in old._asdict().items() if name != "quantiles"}
+    again = restored_state(algorithm, stored | {"width": np.full(K, 0.1)}, first)
+    np.testing.assert_array_equal(again.quantiles, found.quantiles)
+    np.testing.assert_array_equal(again.own, state.own)
+    assert found.correction[0, 0].tolist() == [1, 2, 3, 0, 4, 0, 5, 6, 7, 0, 8, 0]
+    assert found.clue_diagonal[0, 1, 6:].tolist() == [5, 6, 7, 0.1, 8, 0.1]
+    factor = found.clue_factor[0, 0, 15:]  # columns of the triangle above the diagonal
+    assert factor[[0, 1, 2]].tolist() == [6, 7, 8]
+    assert factor[6:10].tolist() == [9, 10, 11, 0]
 
 
 def test_the_first_label_is_in_no_account_of_ones_own():
@@ -396,7 +441,7 @@ def test_the_state_alone_is_that_of_a_learner_without_neighbors():
     found = family_of(algorithm).alone_state(state)
     assert found.past[..., 1].any()
     # equal sides have any weights; the deviation is that of what was told
-    for name in set(state._fields) - {"trust", "noise", "width"}:
+    for name in set(state._fields) - {"trust", "noise", "quantiles"}:
         expected = getattr(alone, name)
         np.testing.assert_allclose(
             getattr(found, name), expected, rtol=1e-9, atol=1e-9, err_msg=name

@@ -376,3 +376,42 @@ def test_only_a_run_without_a_choice_may_do_without_the_compiler(
     given = np.ones((3, 2, 1)), np.ones((3, 2)), domkl.Graph.ring(2), features
     domkl.simulate(domkl.DOMKL(), *given, interpreted=interpreted)
     assert bool(asked) == is_asked
+
+
+def test_quantiles_are_kept_for_the_levels_asked_for():
+    levels = (0.1, 0.5, 0.9)
+    run = domkl.simulate(domkl.DOMKRLS(), X, Y, GRAPH, FEATURES, quantiles=levels)
+    assert run.quantiles.shape == (25, 6, 3)
+    assert run.levels.tolist() == list(levels)
+    assert np.isinf(run.quantiles[0, :, [0, 2]]).all()
+    assert np.isfinite(run.quantiles[1:]).all()
+    assert (np.diff(run.quantiles[1:], axis=-1) > 0).all()
+    gap = Y[1:, :, None] - run.quantiles[1:]
+    expected = np.where(gap > 0, np.array(levels) * gap, (np.array(levels) - 1) * gap)
+    np.testing.assert_allclose(run.pinball[[0, 2]], expected.mean(axis=(0, 1))[[0, 2]])
+    trials = domkl.simulate(domkl.DOMKRLS(), X, Y, [GRAPH] * 2, FEATURES, quantiles=levels)
+    np.testing.assert_array_equal(trials.quantiles[1], run.quantiles)
+    np.testing.assert_allclose(trials.pinball[1], run.pinball)
+    alone = domkl.simulate(
+        domkl.Alone(domkl.DOMKRLS()), X, Y, domkl.Graph.empty(6), FEATURES, quantiles=levels
+    )
+    assert alone.quantiles.shape == (25, 6, 3)
+
+
+@pytest.mark.parametrize("levels", [(), (0.5, 0.1), (0.0, 0.5), (0.5, 1.0), "many", (0.2, 0.2)])
+def test_levels_ascend_between_0_and_1(levels):
+    with pytest.raises(domkl.ParameterError, match="quantiles must be ascending levels in"):
+        domkl.simulate(domkl.DOMKRLS(), X, Y, GRAPH, FEATURES, quantiles=levels)
+
+
+class Sure(domkl.LinearRLS):
+    def deviation(self, state, inputs, prediction):
+        return np.full(len(prediction.y_hat), 0.5)
+
+
+def test_quantiles_of_an_algorithm_with_deviations_are_normal():
+    run = domkl.simulate(Sure(), X, Y, GRAPH, FEATURES, quantiles=(0.025, 0.5))
+    np.testing.assert_allclose(run.quantiles[..., 0], run.predictions - 0.98, atol=1e-4)
+    np.testing.assert_array_equal(run.quantiles[..., 1], run.predictions)
+    with pytest.raises(domkl.ParameterError, match="quantiles must be None for DOMKL"):
+        domkl.simulate(domkl.DOMKL(), X, Y, GRAPH, FEATURES, quantiles=(0.5,))
