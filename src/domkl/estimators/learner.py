@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from domkl import checks, storage
-from domkl.algorithms.base import Algorithm, Inputs, Prediction
+from domkl.algorithms.base import Algorithm
 from domkl.algorithms.least_squares import DOMKRLS
 from domkl.core.features import RandomFeatures
 from domkl.core.jit import noted_compilation
@@ -202,6 +202,13 @@ class Learner:
         It is infinite before the first sample.
         """
         return self.predict_with_deviation(self.checked(X))[1]
+
+    def quantiles(self, X: ArrayLike, levels: ArrayLike) -> Floats:
+        """Give where the label of each row of X (n, d) is expected: (n, J) for J levels in (0, 1).
+
+        Before the first sample they are infinite, except for the median.
+        """
+        return self.predict_quantiles(self.checked(X), levels)
 
     def checked(self, X: ArrayLike) -> Floats:
         """Accept finite inputs (n, d) with the same number of columns as before."""
@@ -428,7 +435,8 @@ class Learner:
                 for i, (inputs, prediction) in enumerate(host.look_at_all(self._scaled(rows))):
                     y_hat[i] = prediction.y_hat
                     if is_wanted:
-                        deviation[i] = self._deviation(inputs, prediction)
+                        found = self.algorithm.deviation(self.state, inputs, prediction)
+                        deviation[i] = self._known(found)
             if len(rows) == 1:
                 self.asked.ask(rows, self.n_seen, prediction)
         if self.scales_targets:
@@ -438,8 +446,20 @@ class Learner:
                 deviation[:] = np.inf
         return (y_hat, deviation) if self.n_outputs else (y_hat[:, 0], deviation[:, 0])
 
-    def _deviation(self, inputs: Inputs, prediction: Prediction) -> Floats:
-        found = self.algorithm.deviation(self.state, inputs, prediction)
+    def predict_quantiles(self, rows: Floats, levels: ArrayLike) -> Floats:
+        """Give quantiles for checked rows, (n, J), or (n, K, J) of several outputs."""
+        wanted = checks.levels("levels", levels)
+        unknown = np.where(wanted == 0.5, 0.0, np.copysign(np.inf, wanted - 0.5))
+        found = np.tile(unknown, (len(rows), self.n_rows, 1))
+        if self.n_seen > self.scales_targets:  # a single target has no deviation
+            with noted_compilation():
+                for i, seen in enumerate(self.host.look_at_all(self._scaled(rows))):
+                    found[i] = self._known(self.algorithm.quantiles(self.state, *seen, wanted))
+        if self.scales_targets:
+            found = found * self.y_seen.deviation[:, None] + self.y_seen.mean[:, None]
+        return found if self.n_outputs else found[:, 0]
+
+    def _known(self, found: Floats | None) -> Floats:
         if found is None:
             name = type(self.algorithm).__name__
             raise ParameterError(f"algorithm must be one that gives deviations, got {name}")

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Squared
@@ -208,6 +209,12 @@ class OnlineKernelRegressor(_Parameters, base.MiniBatchRegressor):
         y_hat, deviation = self.learner.predict_with_deviation(self._known_row(x))
         normal: Any = proba.Gaussian
         return normal._from_state(n=1, m=float(y_hat[0]), var=float(deviation[0]) ** 2, ddof=0)
+
+    def predict_interval(self, x: Sample, level: float = 0.95) -> tuple[float, float]:
+        """Give the ends of the interval that holds this share of the labels: low and high."""
+        ends = checks.ends("level", level)
+        low, high = self.learner.predict_quantiles(self._known_row(x), ends)[0]
+        return float(low), float(high)
 
     def learn_many(self, X: Any, y: Any, w: Any = None) -> None:
         """Learn the rows of a frame in their order; the result is the same as one by one."""

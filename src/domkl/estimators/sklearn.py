@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domkl import checks
 from domkl.algorithms.base import Algorithm
 from domkl.core.kernels import Dictionary
 from domkl.core.losses import Logistic, Squared
@@ -40,6 +41,7 @@ EXPECTED_FAILED_CHECKS = {
         " learned depends on the order of the rows"
     )
 }
+QUARTILES = (0.25, 0.5, 0.75)
 COLUMN = (
     "A column-vector y was passed when a 1d array was expected; "
     "y.ravel() has the shape (n_samples,)."
@@ -208,6 +210,18 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, _Parameters):  # t
             if return_std
             else self.learner_.predict_rows(rows)
         )
+
+    def predict_quantiles(self, X: ArrayLike, levels: ArrayLike = QUARTILES) -> Floats:
+        """Give where each label is expected: (n, J) for J ascending levels in (0, 1).
+
+        Of several targets (n, K, J).
+        """
+        return self.learner_.predict_quantiles(self._rows(X), levels)
+
+    def predict_interval(self, X: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Give the ends of the interval that holds this share of the labels: low and high."""
+        found = self.predict_quantiles(X, checks.ends("level", level))
+        return found[..., 0], found[..., 1]
 
 
 @dataclass(eq=False, repr=False)

@@ -398,3 +398,24 @@ def test_a_deviation_is_infinite_while_nothing_is_known():
     std = learner.deviation([[0.3, 0.4]])
     assert np.isfinite(std).all()
     assert (std > 0).all()
+
+
+def test_quantiles_hold_what_they_should_in_the_units_of_the_target():
+    """Of 900 errors with heavy tails: 80 % within the band, 50 % below the median."""
+    X, y = samples(1000)
+    y = 1e4 * (y + 0.1 * np.random.default_rng(2).standard_t(3, size=1000))
+    learner, shares = Learner().learn(X[:100], y[:100]), []
+    for i in range(100, 1000):
+        low, middle, high = learner.quantiles(X[i : i + 1], (0.1, 0.5, 0.9))[0]
+        shares.append((low <= y[i] <= high, y[i] < middle))
+        learner.learn(X[i : i + 1], y[i : i + 1])
+    np.testing.assert_allclose(np.mean(shares, axis=0), [0.8, 0.5], atol=0.06)
+
+
+def test_quantiles_are_infinite_while_nothing_is_known():
+    learner = domkl.Learner()
+    assert learner.quantiles([[0.1, 0.2]], (0.1, 0.5, 0.9)).tolist() == [[-np.inf, 0, np.inf]]
+    learner.learn([[0.1, 0.2]], [3.0])
+    assert learner.quantiles([[0.1, 0.2]], (0.1, 0.5, 0.9)).tolist() == [[-np.inf, 3, np.inf]]
+    with pytest.raises(domkl.ParameterError, match="levels must be ascending levels"):
+        learner.quantiles([[0.1, 0.2]], (0.9, 0.1))

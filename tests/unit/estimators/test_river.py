@@ -422,3 +422,14 @@ def test_a_note_before_a_long_compilation(capfd):
     with noted_compilation(seconds=0.0):
         pass
     assert capfd.readouterr().err == ""
+
+
+def test_intervals_on_request():
+    model = OnlineKernelRegressor(WithDeviation())
+    xs, ys = numbers(50)
+    assert model.predict_interval(xs[0]) == (-np.inf, np.inf)
+    for x, y in zip(xs, ys, strict=True):
+        model.learn_one(x, y)
+    low, high = model.predict_interval(xs[0], level=0.5)
+    assert high - low == pytest.approx(2 * 0.67449 * 0.5 * np.std(ys), rel=1e-4)
+    assert (low + high) / 2 == pytest.approx(model.predict_one(xs[0]))

@@ -282,3 +282,21 @@ def test_the_number_of_frequencies_follows_that_of_inputs():
     for d, expected in ((1, 50), (4, 80), (30, 200)):
         model = OnlineKernelRegressor().fit(generator.uniform(size=(5, d)), np.arange(5.0))
         assert model.learner_.features.n_frequencies == expected
+
+
+def test_intervals_on_request():
+    X, y = samples()
+    model = OnlineKernelRegressor(WithDeviation()).fit(X, y)
+    low, high = model.predict_interval(X)
+    np.testing.assert_allclose(high - low, 2 * 1.96 * 0.5 * y.std(), rtol=1e-4)
+    np.testing.assert_allclose((low + high) / 2, model.predict(X))
+    ours = OnlineKernelRegressor().fit(X, y)
+    quartiles, (low, high) = ours.predict_quantiles(X), ours.predict_interval(X, 0.5)
+    np.testing.assert_array_equal(quartiles[:, [0, 2]], np.stack([low, high], axis=1))
+    wide = ours.predict_interval(X, level=0.99)
+    assert (wide[0] < low).all()
+    assert (wide[1] > high).all()
+    with pytest.raises(domkl.ParameterError, match=r"level must be in \(0, 1\), got 95"):
+        ours.predict_interval(X, 95)
+    both = OnlineKernelRegressor().fit(X, np.stack([y, 2 * y], axis=1))
+    assert both.predict_interval(X)[0].shape == (len(X), 2)
