@@ -24,6 +24,9 @@ from domkl.typing import Array, Floats, Ints
 #: rows whose features are computed together
 CHUNK = 256
 
+#: levels of the quantiles that a node tells: the median, and bands of 50, 80 and 95 %
+TOLD = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
+
 
 class Heard(Protocol):
     """What one neighbor said."""
@@ -161,6 +164,11 @@ class LocalLearner:
         """Return the standard deviation of what `look` returned; None without one."""
         found = self.algorithm.deviation(self.state, inputs, prediction)
         return None if found is None else float(found[0])
+
+    def quantiles(self, inputs: Inputs, prediction: Prediction) -> tuple[float, ...] | None:
+        """Return the quantiles of levels `TOLD` of what `look` returned; None without."""
+        found = self.algorithm.quantiles(self.state, inputs, prediction, np.array(TOLD))
+        return None if found is None else tuple(found[0].tolist())
 
     def due(
         self, inputs: Inputs, prediction: Prediction, y: Floats

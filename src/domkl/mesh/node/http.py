@@ -237,9 +237,9 @@ def _learning(node: Node) -> Iterator[Route]:
             x, n_outside = node.format.inputs(body.x)
         if node.is_blank:
             raise TooFewError("the learner has no sample yet, and has heard of none: learn first")
-        y_hat, deviation = node.predict(x)
-        answer = {"prediction": _finite(y_hat), "deviation": deviation, "n_outside": n_outside}
-        return JSONResponse(answer)
+        y_hat, deviation, quantiles = node.predict(x)
+        answer = {"prediction": _finite(y_hat), "deviation": deviation, "quantiles": quantiles}
+        return JSONResponse({**answer, "n_outside": n_outside})
 
     yield Route("/learn", learn, methods=["POST"])
     yield Route("/predict", predict, methods=["POST"])

@@ -218,8 +218,8 @@ class Node:
         protocol = self.protocol
         return protocol is None or (protocol.learned == 0 and protocol.learner.is_blank)
 
-    def predict(self, x: Floats) -> tuple[float, float | None]:
-        """Predict for scaled inputs; the label and its deviation or None, in the target's units."""
+    def predict(self, x: Floats) -> tuple[float, float | None, dict[str, float] | None]:
+        """Predict for scaled inputs; the label, its deviation and quantiles, in units."""
         assert self.protocol is not None
         protocol = self.protocol
         return self.format.model.in_units(*protocol.look(x))
@@ -491,6 +491,7 @@ class ForecastAnswer(NamedTuple):
     time: str  # of the label, UTC
     prediction: float
     deviation: float | None
+    quantiles: dict[str, float] | None  # by level
 
 
 def joined(parts: Sequence[Parts]) -> Parts:

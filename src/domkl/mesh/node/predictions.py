@@ -15,9 +15,11 @@ from domkl.mesh.protocol.model import Model
 from domkl.mesh.store.backlog import Backlog
 from domkl.typing import Floats
 
+SPREAD = ("deviation", "quantiles")
 Content = Mapping[str, Any]
 Listener = Callable[[int, Content], None]  # told the sample's number in the log, and the content
-Predict = Callable[[Floats], tuple[float, float | None]]  # for scaled inputs, in units
+#: for scaled inputs, in units
+Predict = Callable[[Floats], tuple[float, float | None, dict[str, float] | None]]
 
 
 class Outgoing:
@@ -30,7 +32,7 @@ class Outgoing:
         One, or one for each horizon.
     backlog : Backlog
     predict : callable
-        For scaled inputs, the prediction and its deviation in the target's units.
+        For scaled inputs, the prediction, its deviation and quantiles in the target's units.
 
     Attributes
     ----------
@@ -54,12 +56,12 @@ class Outgoing:
         number = backlog.place(effect.number)
         (model,) = self._models.values()
         if rows.plan is None:
-            y_hat, deviation = model.in_units(effect.y_hat, effect.deviation)
+            y_hat, *told = model.in_units(effect.y_hat, effect.deviation, effect.quantiles)
             y = model.target_of(effect.y) if math.isfinite(effect.y) else None
-            self._tell(number, y_hat, {"deviation": deviation, "y": y})
+            self._tell(number, y_hat, {**dict(zip(SPREAD, told, strict=True)), "y": y})
         else:
-            y_hat, deviation = self._predict(rows.lags_at(effect.number))
-            self._tell(number, y_hat, {"deviation": deviation})
+            y_hat, *told = self._predict(rows.lags_at(effect.number))
+            self._tell(number, y_hat, dict(zip(SPREAD, told, strict=True)))
 
     def forecasted(self, effect: Forecasted) -> None:
         """Take in the forecast of one horizon; when all are there, they are told together.
@@ -79,9 +81,10 @@ class Outgoing:
         made, tick = [], next(iter(found.values())).tick
         for h, effect in sorted(found.items()):
             if effect.y_hat is not None and math.isfinite(effect.y_hat):
-                y_hat, deviation = self._models[h].in_units(effect.y_hat, effect.deviation)
-                made.append({"horizon": h, "time": plan.clock.text(tick + h),
-                             "prediction": y_hat, "deviation": deviation})  # fmt: skip
+                known = effect.y_hat, effect.deviation, effect.quantiles
+                y_hat, *told = self._models[h].in_units(*known)
+                made.append({"horizon": h, "time": plan.clock.text(tick + h), "prediction": y_hat}
+                            | dict(zip(SPREAD, told, strict=True)))  # fmt: skip
         if made:
             facts = {"time": plan.clock.text(tick), "forecasts": made}
             self._tell(self._backlog.place(number), None, facts)

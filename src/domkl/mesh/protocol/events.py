@@ -90,6 +90,7 @@ class Predicted(NamedTuple):
     y_last: float = 0.0  # the label before
     gap: float | None = None  # mean squared distance to the neighbors' predictions
     horizon: int = 1  # samples from the newest one that was known to the label
+    quantiles: tuple[float, ...] | None = None  # of the label, of levels TOLD of learner/local.py
 
 
 class Forecasted(NamedTuple):
@@ -100,6 +101,7 @@ class Forecasted(NamedTuple):
     horizon: int
     y_hat: float | None  # None where inputs are missing
     deviation: float | None  # None if the algorithm has none
+    quantiles: tuple[float, ...] | None = None  # likewise
 
 
 class Checkpoint(NamedTuple):

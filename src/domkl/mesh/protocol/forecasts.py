@@ -47,6 +47,7 @@ class Forecasts:
     def __init__(self, learner: LocalLearner, horizon: int) -> None:
         self.learner, self.horizon = learner, horizon
         self._waiting = LateLabels(WaitingForecast)
+        self.newest_quantiles: tuple[float, ...] | None = None  # of the forecast that was made last
         self._first: int | None = None  # tick of the first label that there was a forecast for
 
     def make(self, moment: Moment) -> float | None:
@@ -59,6 +60,7 @@ class Forecasts:
             return None
         inputs, prediction = self.learner.look(moment.x)
         deviation = self.learner.deviation(inputs, prediction)
+        self.newest_quantiles = self.learner.quantiles(inputs, prediction)
         made = self._entry(moment.tick + self.horizon, moment.naive, deviation, prediction)
         self._waiting.add(made)
         return float(prediction.y_hat[0])

@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from domkl.algorithms.base import Algorithm
 from domkl.core.exchange import fields_that
 from domkl.core.features import RandomFeatures
 from domkl.errors import ParameterError
-from domkl.learner.local import LocalLearner
+from domkl.learner.local import TOLD, LocalLearner
 from domkl.mesh.protocol.families import family_of
 from domkl.mesh.protocol.wire import OfferFormat
 from domkl.speech.base import Speech
@@ -154,11 +154,19 @@ class Model:
         """Convert a scaled prediction to the target's own unit."""
         return self.target.low + y_hat * (self.target.high - self.target.low)
 
-    def in_units(self, y_hat: float, deviation: float | None) -> tuple[float, float | None]:
-        """Convert a scaled prediction and its deviation; None for one that is not finite."""
+    def in_units(
+        self, y_hat: float, deviation: float | None, quantiles: Sequence[float] | None = None
+    ) -> tuple[float, float | None, dict[str, float] | None]:
+        """Convert a scaled prediction, its deviation, and its quantiles, by level.
+
+        None for those that are not finite.
+        """
         is_known = deviation is not None and math.isfinite(deviation)
-        width = self.target.high - self.target.low
-        return self.target_of(y_hat), float(deviation or 0.0) * width if is_known else None
+        width, y_hat = self.target.high - self.target.low, self.target_of(y_hat)
+        if not is_known or deviation is None:
+            return y_hat, None, None
+        by_level = zip(map(str, TOLD), quantiles or (), strict=False)
+        return y_hat, deviation * width, {level: self.target_of(q) for level, q in by_level} or None
 
     def error_of(self, mean_square: float) -> float:
         """Convert a scaled squared error to the square of the target's own unit."""

@@ -164,10 +164,14 @@ class Protocol:
         self._hand_on_haste(now)
         return self._take_effects()
 
-    def look(self, x: Floats) -> tuple[float, float | None]:
-        """Predict the label of a scaled input (d,), with its standard deviation or None."""
-        inputs, prediction = self.learner.look(x)
-        return float(prediction.y_hat[0]), self.learner.deviation(inputs, prediction)
+    def look(self, x: Floats) -> tuple[float, float | None, tuple[float, ...] | None]:
+        """Predict the label of a scaled input (d,), with its standard deviation and quantiles.
+
+        Both are None if the algorithm has none.
+        """
+        inputs, prediction = seen = self.learner.look(x)
+        y_hat = float(prediction.y_hat[0])
+        return y_hat, self.learner.deviation(*seen), self.learner.quantiles(inputs, prediction)
 
     def trust(self) -> Mapping[str, float] | None:
         """Return the shares of what predictions rest on, by name; None if unknown."""
@@ -326,7 +330,8 @@ class Protocol:
             return
         made = [forecasts.make(moment) for forecasts in self.forecasts]
         deviation = None if made[0] is None else self.forecasts[0].newest_deviation
-        told = (moment.number, moment.tick, self.model.horizon, made[0], deviation)
+        told = (moment.number, moment.tick, self.model.horizon, made[0], deviation,
+                self.forecasts[0].newest_quantiles)  # fmt: skip
         self.edges.effects.append(events.Forecasted(*told))
         if made[0] is not None:
             gap = self._neighbor_gap(self.learner.inputs(moment.x).z, made[0])
@@ -357,9 +362,9 @@ class Protocol:
         y_alone = None
         if self._measures_alone:
             y_alone = self._judge_alone(inputs, sample, prediction)
-        self.edges.effects.append(
-            events.Predicted(sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
-        )
+        told = (sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
+        quantiles = self.learner.quantiles(inputs, prediction)
+        self.edges.effects.append(events.Predicted(*told, quantiles=quantiles))
         self.learned = sample.number
         due = self.learner.due(inputs, prediction, np.array([sample.y]))
         if due is None:

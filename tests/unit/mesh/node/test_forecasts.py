@@ -96,6 +96,12 @@ def test_all_horizons_are_answered_with_deviations_and_times(client):
         "2026-01-03T12:00:00", "2026-01-03T14:00:00"
     ]  # fmt: skip
     assert all(0 < each["deviation"] < 100 for each in found["forecasts"])
+    for each in found["forecasts"]:
+        quantiles = each["quantiles"]
+        assert list(quantiles) == ["0.025", "0.1", "0.25", "0.5", "0.75", "0.9", "0.975"]
+        assert list(quantiles.values()) == sorted(quantiles.values())
+        width = quantiles["0.975"] - quantiles["0.025"]
+        assert width == pytest.approx(2 * 1.96 * each["deviation"])
     text = client.ask("/metrics")[1]
     assert 'domkl_forecast_mse{by="last season",horizon="3"}' in text
     assert 'domkl_forecasts_scored_total{horizon="1"}' in text

@@ -45,6 +45,7 @@ def test_a_sample_is_accepted_learned_and_predicted(table):
     assert status == 200
     assert np.isfinite(found["prediction"])
     assert found["deviation"] is None
+    assert found["quantiles"] is None
     assert table.ask("/predict", {"x": [99, 0]})[1]["n_outside"] == 1
 
 

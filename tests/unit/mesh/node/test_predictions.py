@@ -46,6 +46,8 @@ def test_a_sample_is_predicted_before_its_label_is_used(tmp_path):
     assert found[6]["y"] is None
     assert all(each["learner"] == "solo" and each["target"] == "load" for each in found.values())
     assert 0 < found[6]["deviation"] < 100
+    quantiles = found[6]["quantiles"]
+    assert quantiles["0.025"] < found[6]["prediction"] < quantiles["0.975"]
     again, _ = told(solo_folder(tmp_path, "other", algorithm=domkl.DOMKRLS(), kernels="default"),
                     lambda node: accept(node, prepared(node, [0, 1, 7])))  # fmt: skip
     assert again[2]["prediction"] == found[2]["prediction"]  # another stream after it
