@@ -297,7 +297,7 @@ def test_a_node_goes_on_from_its_folder(node_folder):
         node = made_node(node_folder)
         await node.start()
         await until(lambda: node.is_idle)
-        parts, (y_hat, deviation) = node.state_parts(), node.predict(np.array(expected["x"]))
+        parts, (y_hat, deviation, _) = node.state_parts(), node.predict(np.array(expected["x"]))
         await node.close()
         return parts, y_hat / 100, deviation and deviation / 100  # the target's range is 0 .. 100
 

@@ -120,7 +120,9 @@ def _means(protocol: Protocol, names: Sequence[str]) -> dict[str, Any]:
     """Mean squared errors, scaled and in the target's units."""
     model, scaled = protocol.model, {name: getattr(protocol.measures, name) for name in names}
     in_units = {k: None if v is None else model.error_of(v) for k, v in scaled.items()}
-    return {**scaled, "in_units": in_units}
+    pinball = protocol.measures.pinball
+    in_units["pinball"] = None if pinball is None else pinball * model.error_of(1.0) ** 0.5
+    return {**scaled, "pinball": pinball, "in_units": in_units}
 
 
 def _horizons(node: Node) -> dict[str, dict[str, Any]]:

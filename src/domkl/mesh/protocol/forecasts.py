@@ -13,7 +13,7 @@ import numpy as np
 
 from domkl.algorithms.base import Prediction
 from domkl.learner.late import LateLabels
-from domkl.learner.local import LocalLearner, Words
+from domkl.learner.local import TOLD, LocalLearner, Words
 from domkl.mesh.protocol.events import Moment
 from domkl.typing import Array, Floats
 
@@ -27,11 +27,12 @@ class WaitingForecast(NamedTuple):
     y_hat: Floats  # (1,)
     by_kernel: Floats  # (1, P)
     notes: Floats  # (1, N)
+    quantiles: Array  # (1, J) of the label, as bits; NaN if the algorithm has none
 
     @property
     def prediction(self) -> Prediction:
         """What was predicted."""
-        return Prediction(*(np.asarray(each, dtype=np.float64) for each in self[3:]))
+        return Prediction(*(np.asarray(each, dtype=np.float64) for each in self[3:6]))
 
 
 class Forecasts:
@@ -70,7 +71,9 @@ class Forecasts:
     ) -> WaitingForecast:
         spread = np.nan if deviation is None else deviation
         bits = as_bits(np.array([naive])), as_bits(np.array([spread]))
-        return WaitingForecast(np.array([due]), *bits, *(each.copy() for each in prediction))
+        told = as_bits(np.array([self.newest_quantiles or (np.nan,) * len(TOLD)]))
+        y_hat, by_kernel, notes = (each.copy() for each in prediction)
+        return WaitingForecast(np.array([due]), *bits, y_hat, by_kernel, notes, told)
 
     @property
     def newest_deviation(self) -> float | None:
@@ -113,6 +116,9 @@ class Forecasts:
         self._first = None if first is None else int(first[0])
         made = self.learner.look(np.zeros(self.learner.features.n_inputs))[1]
         like = self._entry(0, (np.nan, np.nan), None, made)
+        if f"{prefix}.due" in arrays:  # files of 0.1 to 0.4 have no quantiles
+            unknown = np.repeat(like.quantiles, len(arrays[f"{prefix}.due"]), axis=0)
+            arrays = {f"{prefix}.quantiles": unknown, **arrays}
         self._waiting.restore(prefix, arrays, like, self.horizon)
 
 

@@ -1,11 +1,14 @@
 """What is measured of a learner and of its edges."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import field as attribute
 
 import numpy as np
 
+from domkl.learner.local import TOLD
+from domkl.metrics.quantiles import pinball_loss
 from domkl.typing import Floats
 
 
@@ -51,6 +54,7 @@ class Measures:
     errors_alone: Mean = attribute(default_factory=Mean)  # of the same learner without neighbors
     errors_last_value: Mean = attribute(default_factory=Mean)  # of predicting the previous label
     errors_seasonal: Mean = attribute(default_factory=Mean)  # of the label one season before
+    losses: Mean = attribute(default_factory=Mean)  # pinball, mean over the levels that are told
     gaps: Mean = attribute(default_factory=Mean)  # squared distances to the neighbors' predictions
     n_rounds: int = 0  # steps, with and without a sample
     n_waited: int = 0  # rounds that ended by time-out
@@ -85,6 +89,13 @@ class Measures:
         if not np.isnan(y):
             self.errors_alone.add((y_hat - y) ** 2)
 
+    def judge_quantiles(self, y: float, quantiles: Sequence[float] | None) -> None:
+        """Record how good quantiles were, if they were known."""
+        if quantiles is not None:
+            loss = float(pinball_loss(y, quantiles, TOLD).mean())
+            if np.isfinite(loss):
+                self.losses.add(loss)
+
     def see(self, y: float) -> None:
         """Take note of a label that is known from now on."""
         if not np.isnan(y):
@@ -116,6 +127,11 @@ class Measures:
         return self.errors_seasonal.value
 
     @property
+    def pinball(self) -> float | None:
+        """Mean pinball loss of the quantiles that were told; None if there are none."""
+        return self.losses.value
+
+    @property
     def neighbor_gap(self) -> float | None:
         """Mean squared distance between own and neighbors' predictions, with our kernel weights."""
         return self.gaps.value
@@ -129,11 +145,13 @@ class Measures:
     def restore(self, saved: dict[str, list[float]]) -> None:
         """Continue from what `saved` returned."""
         for name, mean in self._means().items():
-            n, total = saved.get(name, (0, 0.0))  # files of 0.1 have no seasonal one
+            n, total = saved.get(
+                name, (0, 0.0)
+            )  # files of 0.1 have no seasonal one, those of 0.4 no losses
             mean.n, mean.total = int(n), float(total)
         self.last_label = float(saved["last"][0])
         self.n_rounds, self.n_waited, self.n_idle = (int(n) for n in saved["counts"])
 
     def _means(self) -> dict[str, Mean]:
-        names = "errors", "errors_alone", "errors_last_value", "errors_seasonal", "gaps"
+        names = ("errors", "errors_alone", "errors_last_value", "errors_seasonal", "losses", "gaps")
         return {name: getattr(self, name) for name in names}

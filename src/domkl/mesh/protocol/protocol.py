@@ -316,6 +316,7 @@ class Protocol:
             return events.Predicted(moment.number, np.nan, moment.y, y_alone=y_alone, horizon=h)
         y_hat, naive = float(ours.y_hat[0]), from_bits(ours.naive)[0]
         self.measures.judge_forecast(moment.y, y_hat, naive)
+        self.measures.judge_quantiles(moment.y, from_bits(ours.quantiles)[0])
         if alone is not None and not np.isnan(moment.then).any():
             z = self.learner.inputs(moment.then).z
             self._watch(z, moment.y, y_hat, alone)
@@ -364,6 +365,7 @@ class Protocol:
             y_alone = self._judge_alone(inputs, sample, prediction)
         told = (sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
         quantiles = self.learner.quantiles(inputs, prediction)
+        self.measures.judge_quantiles(sample.y, quantiles)
         self.edges.effects.append(events.Predicted(*told, quantiles=quantiles))
         self.learned = sample.number
         due = self.learner.due(inputs, prediction, np.array([sample.y]))

@@ -96,6 +96,7 @@ def test_all_horizons_are_answered_with_deviations_and_times(client):
         "2026-01-03T12:00:00", "2026-01-03T14:00:00"
     ]  # fmt: skip
     assert all(0 < each["deviation"] < 100 for each in found["forecasts"])
+    assert all(each["in_units"]["pinball"] > 0 for each in client.state()["horizons"].values())
     for each in found["forecasts"]:
         quantiles = each["quantiles"]
         assert list(quantiles) == ["0.025", "0.1", "0.25", "0.5", "0.75", "0.9", "0.975"]

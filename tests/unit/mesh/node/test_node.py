@@ -237,7 +237,7 @@ def test_what_was_learned_goes_on_with_another_memory(tmp_path):
         await node.intake.accept(prepared(node, numbers))
         await until(lambda: node.is_idle)
         x = np.array([0.5, 0.5])
-        found = node.protocol.look(x), node.protocol.learned, node.protocol.learner.state
+        found = node.protocol.look(x)[:2], node.protocol.learned, node.protocol.learner.state
         await node.close()
         return found
 

@@ -1,6 +1,7 @@
 """Running means, and what of the measures survives a restart."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -48,3 +49,17 @@ def test_a_checkpoint_keeps_all_but_edges_and_refusals():
     assert (again.n_rounds, again.n_waited, again.n_idle) == (7, 2, 3)
     assert not again.refused
     assert again.edges == {}
+
+
+def test_quantiles_are_judged_where_there_is_a_label_and_they_are_known():
+    measures = Measures()
+    for y, quantiles in (
+        (1.0, None), (math.nan, [0.0] * 7), (1.0, [-math.inf] * 3 + [0.0] + [math.inf] * 3),
+    ):  # fmt: skip
+        measures.judge_quantiles(y, quantiles)
+    assert measures.pinball is None
+    measures.judge_quantiles(1.0, [0.0] * 7)  # mean of the levels
+    assert measures.pinball == pytest.approx(0.5)
+    again = Measures()
+    again.restore(measures.saved())
+    assert again.pinball == measures.pinball
