@@ -78,12 +78,16 @@ class Stream:
     is_scored: NDArray[np.bool_]  # (T, K)
 
     @classmethod
-    def of(cls, nodes: Nodes, lag: int | None, setting: Setting) -> "Stream":
+    def of(
+        cls, nodes: Nodes, lag: int | None, setting: Setting, period: int | None = None
+    ) -> "Stream":
         """A stream of which all labels are scored, on one core."""
         given = replace(
             setting, n_learners=nodes.y.shape[1], n_frequencies=N_FREQUENCIES, threads=1
         )
-        return cls(nodes, DOMKRLS(newest_lag=lag), given, np.full(nodes.y.shape, True))
+        return cls(
+            nodes, DOMKRLS(newest_lag=lag, period=period), given, np.full(nodes.y.shape, True)
+        )
 
     def cut(self, n_rounds: int) -> "Stream":
         """The first rounds."""
@@ -151,7 +155,7 @@ def _made(session: Session) -> dict[str, Stream]:
     made = runpy.run_path(str(CLONE / "benchmarks" / "streams.py"))
     found = {}
     for name, word in MADE.items():
-        X, y, lag, _ = made[word]()
+        X, y, lag, *_ = made[word]()
         nodes = Nodes(X[:N_MADE], np.asarray(y)[:N_MADE], None, 1, 1.0, 0.0)
         found[name] = Stream.of(nodes, lag, session.setting)
     X, noise = made["drawn"](N_MADE, seed=20)
@@ -165,7 +169,7 @@ def _made(session: Session) -> dict[str, Stream]:
 
 
 def _of_nodes(session: Session, data: Prepared) -> Stream:
-    return Stream.of(Nodes.of(data), data.newest_lag, node_setting(session, data))
+    return Stream.of(Nodes.of(data), data.newest_lag, node_setting(session, data), data.period)
 
 
 # --- variants

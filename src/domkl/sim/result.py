@@ -123,7 +123,8 @@ class Run:
         names = ("predictions", "discrepancy", "deviation", "targets", "pair_sums")
         kept = {f: getattr(self, f) for f in (*names, "component_sums")}
         kept = {f: None if each is None else each[..., rounds, :] for f, each in kept.items()}
-        return replace(self, **curves, **kept)
+        quantiles = None if self.quantiles is None else self.quantiles[..., rounds, :, :]
+        return replace(self, **curves, **kept, quantiles=quantiles)
 
     def __repr__(self) -> str:
         mse, cv = np.mean(self.mse[..., -1]), np.mean(self.cv[..., -1])

@@ -42,10 +42,12 @@ def test_rounds_that_are_missing_pass_without_samples():
     is_there = np.ones(60, dtype=bool)
     is_there[20:35] = False
     full = run(np.where(is_there[:, None, None], X, np.nan), y, period=12)
-    some = run(X[is_there], y[is_there], period=12, times=np.flatnonzero(is_there), deviation=True)
+    times, kept = np.flatnonzero(is_there), {"deviation": True, "quantiles": (0.1, 0.9)}
+    some = run(X[is_there], y[is_there], period=12, times=times, **kept)
     np.testing.assert_array_equal(some.predictions, full.predictions[is_there])
     np.testing.assert_array_equal(some.mse, full.mse[is_there])
     assert some.deviation.shape == some.targets.shape == (45, K)
+    assert some.quantiles.shape == (45, K, 2)
 
 
 def test_a_delay_is_counted_in_steps():
