@@ -141,9 +141,9 @@ def test_a_scikit_learn_regressor_goes_on(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b"])
     made = sklearn.OnlineKernelRegressor.load(path)
     assert list(made.feature_names_in_) == expected["names"]
-    later = ("forget", "ridge", "newest_lag", "steps_ahead")  # that 0.1 did not have
+    later = ("forget", "ridge", "newest_lag", "steps_ahead", "period")  # that 0.1 did not have
     params = made.get_params()
-    assert [params.pop(name) for name in later] == [None] * 4
+    assert [params.pop(name) for name in later] == [None] * 5
     assert repr(params) == expected["params"]
     same(made.predict(frame[80:]), expected["predictions"])
     made.save(tmp_path / "again.npz")

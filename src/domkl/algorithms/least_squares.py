@@ -36,6 +36,10 @@ and the neighbors' newest errors (A), and on how far the last label was from the
 Whether to correct is decided by the evidence again. Neighbors hear the error in such units, and
 no label.
 
+**Season.** Where a period is given, the linear fits and one kernel are shown where in the season a
+sample is; the corrector has the error and the label of a season ago as clues, also of a period that
+was found in past labels. core/seasons.py has all of this.
+
 **Belief.** A label counts as far as core/belief.py believes it, beside what the side alone
 predicted. Neither fits nor accounts nor the deviation learn from what is not believed. A sample
 with a wild input is not learned; its prediction is the last label, or the mean of labels where that
