@@ -98,7 +98,12 @@ def gaps(made, args, bank):
     """RMSE by method, and the seconds that LightGBM took."""
     horizon, y = getattr(made.y, "horizon", 1), np.asarray(made.y)
     start = max(24, horizon + 1) if args.full else len(y) // 2
-    learner, seconds = domkl.DOMKRLS(newest_lag=made.lag), time.process_time()
+    steps = np.diff(made.times)
+    is_regular = np.allclose(steps, steps[0])
+    learner = domkl.DOMKRLS(
+        newest_lag=made.lag, period=round(24 / steps[0]) if is_regular else None
+    )
+    seconds = time.process_time()
     told = {name: [boosted(made, horizon, start, name, args.days)] for name in args.settings}
     seconds = time.process_time() - seconds
     for name, each in {"network": learner, "alone": domkl.Alone(learner)}.items():

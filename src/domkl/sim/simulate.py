@@ -98,8 +98,8 @@ def simulate(
         looks for one in its past labels.
     times : (T,), optional
         When each round was, in ascending order: datetime64, or whole numbers of steps. Rounds that
-        are missing between them pass without samples. Dates give the period, too: a day, or a
-        week where a step is a day or more.
+        are missing between them pass without samples, if labels are not late. Dates give the
+        period, too: a day, or a week where a step is a day.
     discrepancy : bool
         Keep the terms of regret_d of Theorems 1 and 2.
     deviation : bool
@@ -163,6 +163,11 @@ def simulate(
     levels = () if quantiles is None else tuple(checks.levels("quantiles", quantiles).tolist())
     kept += tuple(map(quantile_name, levels))
     n_late = check_delay(delay, y, stream.n_rounds)
+    if n_late and timing.steps is not None:
+        raise DataError(
+            f"times must have no gaps where labels come {n_late} rounds late: they would be seen"
+            " before their time; give the missing rounds, with NaN in X and y"
+        )
     algorithm = algorithm.delayed(n_late)
     threads = available_cores() if threads is None else checks.whole("threads", threads, 1)
     n_threads, is_patient = max(1, threads // n_trials), interpreted is None

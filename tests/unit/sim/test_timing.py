@@ -50,16 +50,13 @@ def test_rounds_that_are_missing_pass_without_samples():
     assert some.quantiles.shape == (45, K, 2)
 
 
-def test_a_delay_is_counted_in_steps():
-    """A label three steps ahead is not known three rounds later if steps are missing between."""
-    series = np.sin(np.arange(40))
-    X, y = domkl.embed(series, 2, horizon=3)
-    rounds = (X[:, None], y[:, None])
-    times = np.arange(len(y)) + 5 * (np.arange(len(y)) > 20)
-    graph = domkl.Graph.empty(1)
-    found = domkl.simulate(domkl.DOMKRLS(), *rounds, graph, FEATURES, times=times)
-    assert len(found.state.waiting.y) == 2
-    assert found.predictions.shape == (*y.shape, 1)
+def test_labels_that_are_late_take_no_gaps():
+    """A label six rounds ahead is of the next day if a night is missing between."""
+    X, y = stream()
+    times = np.arange(60) + 5 * (np.arange(60) > 20)
+    with pytest.raises(domkl.DataError, match="times must have no gaps where labels come 2 rounds"):
+        run(X, y, times=times, delay=2)
+    assert run(X, y, times=np.arange(7, 67), delay=2).predictions.shape == (60, K)
 
 
 @pytest.mark.parametrize(
