@@ -3,8 +3,9 @@
 python docs/from_report.py domkl-out/reproduce-001
 
 A run of `all` becomes reproduce.md, one of `stations` stations.md, one of `beyond` the table of
-which-learner.md and the section "Beyond the paper" of reproduce.md; each with its JSON, so that
-tests/test_docs.py can hold the page to it.
+which-learner.md and the section "Beyond the paper" of reproduce.md, one of `ablation` the tables of
+what parts are worth in domkrls.md; each with its JSON, so that tests/test_docs.py can hold the page
+to it.
 """
 
 import json
@@ -18,6 +19,10 @@ from domkl.experiments.reproduce.document import as_markdown, figures_of, table_
 DOCS = Path(__file__).parent
 EXPLANATION = DOCS / "explanation"
 MARK = "<!-- from which-learner.json, by docs/from_report.py -->\n"
+ABLATION = (
+    "<!-- from ablation.json, by docs/from_report.py -->\n",
+    "<!-- end of ablation.json -->\n",
+)
 
 
 def which_learner(document: dict[str, Any], page: str) -> str:
@@ -27,6 +32,18 @@ def which_learner(document: dict[str, Any], page: str) -> str:
     figure = document["sections"][0]["figures"][0]
     shown = f"![{figure['caption']}](../images/which-learner/{figure['id']}.png)"
     return f"{page[: page.index(MARK)]}{MARK}\n{table_markdown(table)}\n{how}\n\n{shown}\n"
+
+
+def ablation(document: dict[str, Any], page: str) -> str:
+    """The page of DOMKRLS with the text and the tables of this run between their marks."""
+    first, last = ABLATION
+    (section,) = document["sections"]
+    made = f"Made by domkl {document['domkl']}, `{document['command']}`, {_how(document)}."
+    told = [*section["text"], made]
+    for table in section["tables"]:
+        told += [table_markdown(table).strip(), *table["notes"]]
+    inside = "\n\n".join(told)
+    return f"{page[: page.index(first)]}{first}\n{inside}\n\n{page[page.index(last) :]}"
 
 
 def _how(document: dict[str, Any]) -> str:
@@ -50,23 +67,24 @@ def main(folder: Path) -> None:
     if document["part"] == "beyond":
         whole = json.loads((EXPLANATION / "reproduce.json").read_text())
         write(folder, with_section(whole, document), "reproduce")
-    pages = {"all": "reproduce", "beyond": "which-learner", "stations": "stations"}
-    write(folder, document, pages[document["part"]])
+    pages = {"all": "reproduce", "beyond": "which-learner"}
+    write(folder, document, pages.get(document["part"], document["part"]))
 
 
 def write(folder: Path, document: dict[str, Any], name: str) -> None:
     """Write JSON, pictures and page; pictures that the run did not make stay."""
     pictures = DOCS / "images" / name
-    pictures.mkdir(parents=True, exist_ok=True)
     for figure in figures_of(document):
+        pictures.mkdir(parents=True, exist_ok=True)
         source = folder / "figures" / f"{figure['id']}.png"
         if source.exists():
             shutil.copy(source, pictures)
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     (EXPLANATION / f"{name}.json").write_text(text + "\n")
-    path = EXPLANATION / f"{name}.md"
-    if name == "which-learner":
-        path.write_text(which_learner(document, path.read_text()))
+    path = EXPLANATION / f"{'domkrls' if name == 'ablation' else name}.md"
+    within = {"which-learner": which_learner, "ablation": ablation}
+    if name in within:
+        path.write_text(within[name](document, path.read_text()))
     else:
         path.write_text(as_markdown(document, f"../images/{name}"))
 

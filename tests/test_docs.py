@@ -330,6 +330,14 @@ def test_the_table_of_learners_is_made_from_its_json():
     assert document["missing"] == {}
 
 
+def test_the_tables_of_parts_and_constants_are_made_from_their_json():
+    module = _loaded(ROOT / "docs/from_report.py")
+    document = json.loads((ROOT / "docs/explanation/ablation.json").read_text())
+    page = (ROOT / "docs/explanation/domkrls.md").read_text()
+    assert module.ablation(document, page) == page
+    assert document["missing"] == {}
+
+
 def test_no_registry_address():
     words = ("index-url", "find-links", "trusted-host", "registry" + "=")
     for name in ("constraints.txt", "pyproject.toml", "Makefile", ".ci/run"):
