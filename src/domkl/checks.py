@@ -22,9 +22,10 @@ def between(name: str, value: float, low: float, high: float) -> float:
 
 
 def levels(name: str, values: ArrayLike) -> Floats:
-    """Accept ascending numbers in (0, 1), at least one."""
+    """Accept ascending numbers in (0, 1), at least one; text has commas between them."""
+    words = values.split(",") if isinstance(values, str) else values
     try:
-        found = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        found = np.atleast_1d(np.asarray(words, dtype=np.float64))
     except (TypeError, ValueError):
         found = np.empty(0)
     is_inside = found.size > 0 and found.ndim == 1 and found[0] > 0 and found[-1] < 1

@@ -85,6 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_fields(network, Setting, "run")
     _add_algorithm_arguments(parser.add_argument_group("algorithms"))
     output = parser.add_argument_group("output")
+    quantiles = (
+        "also judge quantiles of the labels, of these levels: their mean pinball loss, and the"
+        " share of labels in the central bands that they span, of algorithms that have them, such"
+        " as domkrls; their rounds are interpreted, which is slower, mostly with few learners"
+        " (without levels: the median, and the ends of the bands of 50, 80 and 95 %%)"
+    )
+    option(output, "--quantiles", "A,B,C", quantiles, nargs="?", const=True)
     add_out_argument(output)
     switch(output, "--json", "print the results as one JSON object")
 
@@ -186,9 +193,22 @@ def _setting(args: argparse.Namespace, data: "Prepared") -> Setting:
         connect = Setting.connection if topology == "random" else None
     return made_from(
         Setting, args, n_learners=learners_of(data, args.learners), connection=connect,
-        topology=topology,
+        topology=topology, quantiles=_levels(args),
         bandwidths=Setting.bandwidths if args.bandwidth is None else (args.bandwidth,),
     )  # fmt: skip
+
+
+def _levels(args: argparse.Namespace) -> tuple[float, ...]:
+    """Levels of quantiles; those that a node tells where only the option was given."""
+    from domkl import checks
+    from domkl.learner.local import TOLD
+
+    if args.quantiles is None:
+        return ()
+    if args.loss == "logistic":
+        raise ParameterError("quantiles are for a target of numbers, got loss logistic")
+    given = TOLD if args.quantiles is True else args.quantiles
+    return tuple(checks.levels("quantiles", given).tolist())
 
 
 def _algorithms(args: argparse.Namespace) -> "dict[str, Algorithm]":
@@ -234,7 +254,8 @@ def _print(parts: "list[Part]") -> None:
     facts = parts[0].facts
     if not facts["is_class"]:
         unit = facts.get("unit") or f"units of {facts.get('target') or facts.get('series')}"
-        print(f"RMSE and MAE in {unit}, MSE and CV in scaled units")
+        own = "RMSE and MAE" if parts[0].outcomes[0].bands is None else "RMSE, MAE and pinball"
+        print(f"{own} in {unit}, MSE and CV in scaled units")
     for outcome in (outcome for part in parts for outcome in part.outcomes):
         if outcome.shares:
             each = ", ".join(f"{bandwidth:g} in {n}" for bandwidth, n in outcome.shares)

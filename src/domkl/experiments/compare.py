@@ -1,7 +1,8 @@
 """Compare algorithms on one stream: all run in the same trials, with equal graphs and features."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +18,10 @@ from domkl.errors import ParameterError
 from domkl.experiments.options import Setting
 from domkl.graphs.graph import Graph
 from domkl.graphs.kinds import KINDS, NEAREST
+from domkl.learner.local import LocalLearner
 from domkl.metrics.intervals import Interval, interval
+from domkl.metrics.quantiles import coverage
+from domkl.sim.result import Run
 from domkl.sim.simulate import simulate
 from domkl.typing import Floats, Ints
 
@@ -35,6 +39,7 @@ class Outcome:
     seconds: float
     weights: Floats | None = None  # (P,)  final, mean over trials and learners
     scores: "Scores | None" = None  # errors in the target's own units
+    bands: "Bands | None" = None  # where quantiles were asked for
 
     def interval(self, curve: str) -> Interval:
         """Mean over trials of a curve in every round, with its interval."""
@@ -97,6 +102,34 @@ def score(predictions: Floats, y: Floats, divisor: float) -> Scores:
             np.nansum(wrong, axis=(1, 2)) / n,
             np.sqrt(squares / np.count_nonzero(~np.isnan(gaps), axis=1)),
         )
+
+
+class Bands(NamedTuple):
+    """How good quantiles were, over all trials; NaN of an algorithm without deviations."""
+
+    pinball: float  # mean over levels, in the target's own units
+    held: dict[float, float]  # share of labels in each central band, by the share that is meant
+
+
+def judge(run: Run, levels: Sequence[float], divisor: float) -> Bands:
+    """Judge the quantiles of a run by its labels, which were divided by ``divisor``.
+
+    Levels α and 1 - α are the ends of a central band. What has no label, or infinite quantiles
+    because nothing was known yet, counts for nothing.
+    """
+    ends = {
+        round(high - low, 12): (i, j)
+        for j, high in enumerate(levels)
+        for i, low in enumerate(levels[:j])
+        if math.isclose(low + high, 1)
+    }
+    q, y = run.quantiles, run.targets
+    if q is None or y is None:
+        return Bands(math.nan, dict.fromkeys(ends, math.nan))
+    y = np.where(np.isfinite(q).all(axis=-1), y, np.nan)
+    held = {share: coverage(y, q[..., i], q[..., j]) for share, (i, j) in ends.items()}
+    losses = None if np.isnan(y).all() else run.pinball
+    return Bands(math.nan if losses is None else float(losses.mean()) * divisor, held)
 
 
 #: called with a label, how much is done, and the total if it is known
@@ -176,17 +209,16 @@ def compare(
             draw_features(algorithm, X.shape[2], b, bandwidths[b], setting)
             for b in range(len(graphs))
         ]
-        how: dict[str, Any] = {"dtype": setting.dtype, "threads": setting.threads}
+        how = {"threads": setting.threads, **_how(algorithm, maps[0], setting)}
         start = time.perf_counter()
         run = simulate(algorithm, X, y, graphs, maps, progress=report, **how)
         seconds = time.perf_counter() - start
         used = tuple((bandwidth, n) for bandwidth, n in shares if bandwidth is not None)
         weights = None if run.weights is None else run.weights.mean(axis=(0, 1))
         scores = None if run.predictions is None else score(run.predictions, np.asarray(y), divisor)
-        curves = (run.mse, run.cv, run.cv_mode)
-        outcomes.append(
-            Outcome(name, plain_parameters(algorithm), used, *curves, seconds, weights, scores)
-        )
+        bands = judge(run, setting.quantiles, divisor) if setting.quantiles else None
+        told = (run.mse, run.cv, run.cv_mode, seconds, weights, scores, bands)
+        outcomes.append(Outcome(name, plain_parameters(algorithm), used, *told))
     return outcomes
 
 
@@ -197,7 +229,17 @@ def compile_for(algorithms: dict[str, Algorithm], X: Floats, y: Floats, setting:
         features = draw_features(algorithm, X.shape[2], 0, bandwidth, setting)
         graph = Graph.empty(setting.n_learners)
         samples = (X[:1], np.asarray(y[:1]), [graph], [features])  # without a delay
-        simulate(algorithm, *samples, dtype=setting.dtype, interpreted=False)
+        simulate(algorithm, *samples, **_how(algorithm, features, setting), interpreted=False)
+
+
+def _how(algorithm: Algorithm, features: RandomFeatures, setting: Setting) -> dict[str, Any]:
+    """Options of `simulate`: quantiles that were asked for, where the algorithm has them."""
+    how: dict[str, Any] = {"dtype": setting.dtype}
+    if setting.quantiles:
+        learner = LocalLearner(algorithm, features, setting.dtype)
+        if learner.quantiles(*learner.look(np.zeros(features.n_inputs))) is not None:
+            how["quantiles"] = setting.quantiles
+    return how
 
 
 def _shares(algorithm: Algorithm, setting: Setting) -> list[tuple[float | None, int]]:

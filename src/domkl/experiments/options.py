@@ -165,6 +165,7 @@ class Setting:
         None, "cores to use (default: all); results do not depend on it", "N", group="run",
         compare=False,
     )  # fmt: skip
+    quantiles: tuple[float, ...] = ()  # levels of those to judge, of algorithms that have them
 
     @property
     def kind(self) -> str:

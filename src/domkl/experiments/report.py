@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from domkl.experiments.compare import Outcome
+from domkl.experiments.compare import Bands, Outcome
 from domkl.experiments.figures import Figure, Line, Panel, draw, points
 from domkl.experiments.options import Setting
 from domkl.metrics.curves import with_paper_start
@@ -42,6 +42,7 @@ def as_records(parts: Sequence[Part], setting: Setting) -> list[Any]:
             "trials": len(outcome.mse),
             **_interval("mse", outcome),
             **_scores(outcome, facts),
+            **_quantiles(outcome.bands, setting),
             **_interval("cv", outcome),
             "mse_paper_start": finite(with_paper_start(outcome.mse)[:, -1].mean()),
             "cv_paper_start": finite(with_paper_start(outcome.cv)[:, -1].mean()),
@@ -76,6 +77,14 @@ def _scores(outcome: Outcome, facts: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _quantiles(bands: Bands | None, setting: Setting) -> dict[str, Any]:
+    """Levels, mean pinball loss in the target's own units, and what central bands hold."""
+    if bands is None:
+        return {}
+    held = {f"{share:g}": finite(value) for share, value in bands.held.items()}
+    return {"quantiles": setting.quantiles, "pinball": finite(bands.pinball), "coverage": held}
+
+
 def _interval(curve: str, outcome: Outcome) -> dict[str, float | None]:
     mean, low, high = map(finite, outcome.final(curve))
     return {curve: mean, f"{curve}_low": low, f"{curve}_high": high}
@@ -89,12 +98,14 @@ def finite(value: Any) -> float | None:
 def as_table(parts: Sequence[Part]) -> str:
     """A text table of errors in the target's units, final MSE and CV; means over trials.
 
-    MSE and CV are in scaled units, with half the width of their 95 % intervals.
+    MSE and CV are in scaled units, with half the width of their 95 % intervals. Where quantiles
+    were asked for, there is their pinball loss, and the share of labels that each band holds.
     """
     has_horizons = len(parts) > 1
     is_class = bool(parts[0].facts.get("is_class"))
     has_cv = any(_has_cv(outcome) for part in parts for outcome in part.outcomes)
-    own = ("wrong",) if is_class else ("RMSE", "MAE", "R²")
+    own: tuple[str, ...] = ("wrong",) if is_class else ("RMSE", "MAE", "R²")
+    own += tuple(_band_cells(parts[0].outcomes[0].bands))
     rows = [("algorithm", *(("ahead",) if has_horizons else ()), *own, "MSE", "± 95 %",
              *(("CV", "± 95 %") if has_cv else ()), "seconds")]  # fmt: skip
     for part in parts:
@@ -103,10 +114,22 @@ def as_table(parts: Sequence[Part]) -> str:
             means = {} if outcome.scores is None else outcome.scores.means
             names = ("wrong",) if is_class else ("rmse", "mae", "r2")
             cells += [number(means.get(name, np.nan)) for name in names]
+            cells += _band_cells(outcome.bands).values()
             for curve in ("mse", "cv") if has_cv else ("mse",):
                 cells += mean_and_half(outcome.final(curve))
             rows.append((*cells, f"{outcome.seconds:.2f}"))
     return text_table(rows)
+
+
+def _band_cells(bands: Bands | None) -> dict[str, str]:
+    """Pinball loss and coverage as text, by the heads of their columns."""
+    if bands is None:
+        return {}
+    held = {
+        f"{100 * share:g} % band": f"{100 * value:.1f} %" if math.isfinite(value) else "-"
+        for share, value in bands.held.items()
+    }
+    return {"pinball": number(bands.pinball), **held}
 
 
 def _has_cv(outcome: Outcome) -> bool:

@@ -100,6 +100,35 @@ def test_json_is_one_object_with_the_contract(here, capsys):
     assert result["cv"] >= 0
 
 
+def test_quantiles_are_judged_where_an_algorithm_has_them(here, capsys):
+    """In the target's units, as the errors; the rest is as without them."""
+    named = ["--csv", "table.csv", "--target", "price", "--algorithm", "domkrls"]
+    named += ["--algorithm", "domkl"]
+
+    def results(*more):
+        assert run(*named, *more, "--json") == 0
+        return json.loads(capsys.readouterr().out)["results"]
+
+    (plain, _), (found, without) = results(), results("--quantiles", "0.1,0.5,0.9")
+    assert "pinball" not in plain
+    assert found["mse"] == pytest.approx(plain["mse"], rel=1e-12)
+    assert found["quantiles"] == without["quantiles"] == [0.1, 0.5, 0.9]
+    assert 0.05 * found["mae"] < found["pinball"] < found["mae"]
+    assert list(found["coverage"]) == ["0.8"]
+    assert 0.4 < found["coverage"]["0.8"] < 1
+    assert (without["pinball"], without["coverage"]) == (None, {"0.8": None})
+
+
+def test_the_table_has_the_bands_that_were_asked_for(here, capsys):
+    named = ["--csv", "table.csv", "--target", "price", "--algorithm", "domkl"]
+    assert run(*named, "--algorithm", "domkrls", "--quantiles") == 0
+    head, _, without, found, units = capsys.readouterr().out.splitlines()[:5]
+    assert "R²  pinball  50 % band  80 % band  95 % band  " in head
+    assert without.split()[4:8] == ["-"] * 4
+    assert re.search(r"( +\d+\.\d %){3} ", found)
+    assert units == "RMSE, MAE and pinball in units of price, MSE and CV in scaled units"
+
+
 def test_a_series_of_the_users_own(here, capsys):
     arguments = ["--csv", "table.csv", "--series", "price", "--lags", "2", "--json"]
     assert run(*arguments, "--algorithm", "last-value") == 0
@@ -203,6 +232,7 @@ def test_carriage_returns_end_lines(here, capsys):
     assert run("--csv", "old.csv", *arguments) == 0
 
 
+BINARY = ["--csv", "binary.csv", "--target", "b", "--algorithm", "domkrls", "--learners", "1"]
 BAD = [
     (["--csv", "none.csv", "--target", "price"], 3, "none.csv: no such file"),
     (["--csv", "table.csv", "--target", "prize"], 3, "no column 'prize'; it has a, b, price"),
@@ -230,6 +260,12 @@ BAD = [
     (["--drop", "a"], 2, "drop is for a table"),
     (["--csv", "quote.csv", "--target", "b"], 3, "is no CSV"),
     (["--learners", "40", "--connect", "0.01"], 2, "no connected graph of 40 learners"),
+    (["--quantiles", "0"], 2, "quantiles must be ascending levels in (0, 1), got '0'"),
+    (["--quantiles", "1.2"], 2, "quantiles must be ascending levels in (0, 1), got '1.2'"),
+    (["--quantiles", "0.9,0.1"], 2, "must be ascending levels in (0, 1), got '0.9,0.1'"),
+    (["--quantiles", "half"], 2, "quantiles must be ascending levels in (0, 1), got 'half'"),
+    (["--quantiles", ""], 2, "quantiles must be ascending levels in (0, 1), got ''"),
+    ([*BINARY, "--loss", "logistic", "--quantiles"], 2, "for a target of numbers, got loss logis"),
     (["--out", ""], 2, "out must name a folder"),
     (["--out", "x" * 300], 2, "out must be a folder that can be written"),
     (["--out", "table.csv"], 2, "out must be a folder that can be written"),
@@ -241,6 +277,7 @@ BAD = [
 def test_bad_input_is_one_line_and_leaves_nothing(here, capsys, arguments, code, message):
     Path("words.csv").write_text("a,b\n1,1\nx,2\n3,3\n")
     Path("gaps.csv").write_text("a,b\n,1\n2,2\n")
+    Path("binary.csv").write_text("a,b\n1,0\n2,1\n3,0\n")
     Path("quote.csv").write_text('a,b\n"1,2\n')
     before = sorted(here.rglob("*"))
     assert run(*arguments) == code
