@@ -55,7 +55,7 @@ PARAMETERS = {
     "eta_g": ("G", "temperature of the kernel weights"),
     "step": ("S", "step of the gradient"),
     "forget": ("F", "forgetting factor; below 1, older samples count less"),
-    "period": ("N", "season in rounds"),
+    "period": ("N", "season in rounds, which domkrls looks for if none is given"),
 }
 
 
@@ -113,10 +113,9 @@ def _add_algorithm_arguments(group: Group) -> None:
     known = {name: defaults_of(entry.home) for name, entry in ALGORITHMS.items()}
     for parameter, (metavar, text) in PARAMETERS.items():
         found = {name: each[parameter] for name, each in known.items() if parameter in each}
-        values = ", ".join(map(shown, dict.fromkeys(found.values())))
-        told = f"{text}, of {', '.join(found)} (default: {values})"
-        kind = type(next(value for value in found.values() if value is not None))
-        option(group, f"--{parameter.replace('_', '-')}", metavar, told, type=kind)
+        values = [value for value in dict.fromkeys(found.values()) if value is not None]
+        told = f"{text}, of {', '.join(found)} (default: {', '.join(map(shown, values))})"
+        option(group, f"--{parameter.replace('_', '-')}", metavar, told, type=type(values[0]))
     narrow, wide = map(shown, Setting.bandwidths)
     single = (
         f"sigma^2 of dokl and rff-dokl (default: {narrow} in half of the trials, {wide} in the"
