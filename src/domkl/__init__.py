@@ -9,7 +9,7 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.4.0"
+__version__ = "0.5.0"
 
 
 def _homes() -> dict[str, str]:
