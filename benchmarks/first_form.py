@@ -195,7 +195,9 @@ def _weigh(weights: Floats, loss: Floats, prior: Floats, state: State, params: A
     for k in range(len(loss)):
         is_logistic = params.loss.kind == LOGISTIC
         scale = 1.0 if is_logistic else 2 * _mean_loss(loss[k], state.rounds[k])
-        evidence(weights[k], loss[k], scale, prior[k], 1 - params.forget)
+        evidence(weights[k], loss[k], scale, prior[k])
+        for i in range(len(prior[k])):  # an expert that was bad for long comes back
+            weights[k, i] = params.forget * weights[k, i] + (1 - params.forget) * prior[k, i]
 
 
 @row

@@ -54,14 +54,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import checks
-from domkl.algorithms.base import (
-    CompiledAlgorithm,
-    Inputs,
-    Net,
-    Prediction,
-    Sizes,
-    at_positions,
-)
+from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, at_positions
 from domkl.algorithms.law import Law
 from domkl.algorithms.mixtures import (
     ALONE,
@@ -80,40 +73,16 @@ from domkl.algorithms.mixtures import (
     side_of,
     write_weights,
 )
+from domkl.core import seasons
 from domkl.core.belief import N_BOUND, believed, is_wild, largest, learn_ranges
 from domkl.core.exchange import Delivery
 from domkl.core.hedge import evidence
 from domkl.core.jit import inner, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
 from domkl.core.lanes import dot
-from domkl.core.losses import (
-    LOGISTIC,
-    Logistic,
-    Loss,
-    Squared,
-    pull,
-    robust_square,
-    sigmoid,
-)
+from domkl.core.losses import LOGISTIC, Logistic, Loss, Squared, pull, robust_square, sigmoid
 from domkl.core.quantiles import FIRST_ROW, learn_error, width, write_positions
 from domkl.core.rls import first_factors, shrink, variance
-from domkl.core.seasons import (
-    AHEAD,
-    LOOK_EVERY,
-    N_PAST,
-    N_SEASON,
-    N_WAVES,
-    PERIOD,
-    REMEMBERED,
-    STEP,
-    WAVES,
-    find_period,
-    room_for,
-    season_ago,
-    set_aside,
-    shown,
-    stamp,
-)
 from domkl.core.vectors import added_scaled, copied, tracked_sum
 from domkl.errors import ParameterError
 from domkl.typing import Array, Floats, Ints
@@ -193,12 +162,20 @@ class State(NamedTuple):
     season: Floats = NOTHING  # (K, 5)   its clock and its periods
 
 
+#: Axes of the fields behind the learners': S sides, F fits, D features, E experts, and what `init`
+#: says; fields that do not begin with zeros are not here.
+SHAPES = {
+    name: shape
+    for shape, names in {
+        "FD": "sums own", "F": "counts own_counts", "S": "rounds errors sides", "ST": "score top",
+        "SF": "loss regret variance by_evidence by_regret", "SE": "own_regret own_variance by_own",
+        "S3": "final", "SA": "correction", "2": "turns noise trust gate", "B": "bound",
+        "I": "low high", "RP": "past", "Z": "season", "": "own_rounds nearby last",
+    }.items()
+    for name in names.split()
+}  # fmt: skip
 #: the fields of the state that have two sides
-SIDES = (
-    "loss", "regret", "variance", "rounds", "own_regret", "own_variance", "score", "final",
-    "sides", "correction", "clue_diagonal", "clue_factor", "errors", "by_evidence", "by_regret",
-    "by_own", "top",
-)  # fmt: skip
+SIDES = (*(name for name, shape in SHAPES.items() if "S" in shape), "clue_diagonal", "clue_factor")
 
 
 class Message(NamedTuple):
@@ -272,12 +249,10 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
     n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
     is_logistic = params.loss.kind == LOGISTIC
     final, weights = np.empty(3), np.empty(2 * n_fits + 2)
-    room = room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
+    room = seasons.room_for(inputs.z, state.diagonal[0, 0])
     for k in range(len(prediction.y_hat)):
-        season = state.season[k]
-        step = season[STEP] + season[AHEAD]
-        z = shown(room, inputs.z[k], _wave_place(state, k), step, season[WAVES])
-        ago = season_ago(state.past[k], step, season[PERIOD], params.horizon)
+        z = _seen(room, state, inputs.z[k], k, seasons.target(state.season[k]))
+        ago = seasons.season_ago(state.past[k], state.season[k])
         note = _noted(prediction.notes[k], n_fits)
         note.spread[0], note.spread[1], note.weight[0] = _noise(state, k), 0.0, 1.0
         wild = is_wild(inputs.x[k], state.low[k], state.high[k], state.gate[k, 0])
@@ -294,7 +269,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
             scale = params.horizon * loss_scale(
                 state.final[k, side], state.own_rounds[k], is_logistic
             )
-            evidence(final, state.final[k, side], scale, FINAL_PRIOR, 0.0)
+            evidence(final, state.final[k, side], scale, FINAL_PRIOR)
             told.y_hat[0] = _calm(state, k) if wild else dot(final, told.final)
             prediction.y_hat[k] += state.trust[k, side] * told.y_hat[0]
         experts = side_of(prediction.notes[k], n_fits, NETWORK).experts
@@ -315,6 +290,12 @@ def _calm(state: State, k: int) -> float:
 def _base(params: Params, inputs: Inputs, k: int) -> float:
     """What fits learn the change from: the newest lag."""
     return inputs.x[k, params.newest_lag] if params.newest_lag >= 0 else 0.0
+
+
+@inner
+def _seen(room: seasons.Shown, state: State, z: Array, k: int, step: float) -> Array:
+    """A learner's features (P, D) in a step, with the season in them."""
+    return seasons.shown(room, z, _wave_place(state, k), step, state.season[k, seasons.WAVES])
 
 
 @inner
@@ -350,21 +331,16 @@ def _by_kernel(note: Note, experts: Floats, kernel: int, n_fits: int) -> float:
 
 @sweep
 def local_step(
-    state: State,
-    params: Params,
-    inputs: Inputs,
-    y: Floats,
-    prediction: Prediction,
-    net: Net,
+    state: State, params: Params, inputs: Inputs, y: Floats, prediction: Prediction, net: Net,
     message: Message,
-) -> None:
+) -> None:  # fmt: skip
     """Take each sample into its learner's fits and accounts, and say what the means become.
 
     A learner without a label, NaN, or with one that it does not believe, says again what they are.
     """
     n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
     gain, clue_gain = np.empty(state.sums.shape[2], state.sums.dtype), np.empty(N_CLUES)
-    room = room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
+    room = seasons.room_for(inputs.z, state.diagonal[0, 0])
     for k in range(len(y)):
         label, residual, notes = y[k], 0.0, prediction.notes[k]
         if not math.isnan(label):
@@ -372,15 +348,14 @@ def local_step(
         if not math.isnan(label):
             note = _noted(notes, n_fits)
             add_label(state, params.loss.kind, notes, label, clue_gain, k)
-            season = state.season[k]
-            z = shown(room, inputs.z[k], _wave_place(state, k), season[STEP], season[WAVES])
+            z = _seen(room, state, inputs.z[k], k, state.season[k, seasons.STEP])
             change = label - _base(params, inputs, k)
             _learn_fits(state, params, z, note, change, gain, k)
             _learn_deviation(state, params, note, label - prediction.y_hat[k], k)
             if is_logistic:
                 _count_turn(state, label, k)
             else:
-                _remember(state, label, k)
+                seasons.remember(state.past[k], state.season[k], label, state.errors[k])
                 _learn_level(state, side_of(notes, n_fits, ALONE).experts[2 * n_fits], label, k)
             state.last[k], residual = label, state.errors[k, NETWORK]
         _pass(state, params, is_logistic, k)
@@ -404,19 +379,12 @@ def _believed(state: State, x: Floats, notes: Floats, y: float, is_logistic: boo
 
 
 @inner
-def _remember(state: State, y: float, k: int) -> None:
-    """Keep the label and the errors until the season is over."""
-    step = state.season[k, STEP]
-    row = state.past[k, int(step) % state.past.shape[1]]
-    row[0], row[1], row[2], row[3] = y, state.errors[k, 0], state.errors[k, 1], stamp(step)
-
-
-@inner
 def _pass(state: State, params: Params, is_logistic: bool, k: int) -> None:
     """End a step, and look for a period now and then."""
-    state.season[k, STEP] += 1
-    if params.period < 0 and not is_logistic and state.season[k, STEP] % LOOK_EVERY == 0:
-        find_period(state.past[k], state.season[k])
+    season = state.season[k]
+    season[seasons.STEP] += 1
+    if params.period < 0 and not is_logistic and season[seasons.STEP] % seasons.LOOK_EVERY == 0:
+        seasons.find_period(state.past[k], season)
 
 
 @inner
@@ -450,30 +418,25 @@ def _say(state: State, message: Message, residual: float, k: int) -> None:
 
 @inner
 def _learn_fits(
-    state: State,
-    params: Params,
-    features: Array,
-    note: Note,
-    y: float,
-    gain: Array,
-    k: int,
+    state: State, params: Params, features: Array, note: Note, y: float, gain: Array, k: int
 ) -> None:
     """Take the sample into all fits."""
     n_fits, real = len(note.shares), state.sums.dtype.type
-    forgets = (params.forget, 1 - FADE / params.horizon)
     for i in range(n_fits):
-        z = features[min(i, n_fits - 2)]
-        own, diagonal, factor = state.own[k, i], state.diagonal[k, i], state.factor[k, i]
-        forget, before = forgets[_memory(i, n_fits)], state.own_counts[k, i]
-        f = float(dot(own, z))
-        given = (y, note.weight[0], forget, params.ridge, params.loss)
-        step = _fit_step(factor, diagonal, z, gain, f, *given)
-        n = state.own_counts[k, i] = forget * before + 1
+        z, before = features[min(i, n_fits - 2)], state.own_counts[k, i]
+        step = real(_fit_step(state, params, z, gain, y, note.weight[0], k, i))
+        n = state.own_counts[k, i] = _forget(params, i, n_fits) * before + 1
         moved = state.counts[k, i] + (n - before)
         leak, total = _leak(moved, n), state.sums[k, i]
         state.counts[k, i] = moved + leak * (n - moved)
         more = real(n - before)
-        tracked_sum(own, total, total, gain, real(step), real(n), more, real(leak))
+        tracked_sum(state.own[k, i], total, total, gain, step, real(n), more, real(leak))
+
+
+@inner
+def _forget(params: Params, fit: int, n_fits: int) -> float:
+    """What the memory of a fit is multiplied by with each label."""
+    return params.forget if _memory(fit, n_fits) == 0 else 1 - FADE / params.horizon
 
 
 @scalar
@@ -489,16 +452,7 @@ def _leak(mean: float, n: float) -> float:
 
 @inner
 def _fit_step(
-    factor: Array,
-    diagonal: Array,
-    z: Array,
-    gain: Array,
-    f: float,
-    y: float,
-    weight: float,
-    forget: float,
-    ridge: float,
-    loss: Any,
+    state: State, params: Params, z: Array, gain: Array, y: float, weight: float, k: int, i: int
 ) -> float:
     """Write the gain Cz and take the sample into C; give the fit's step along the gain.
 
@@ -507,11 +461,12 @@ def _fit_step(
     the solution. A weight w makes the squared loss's noise variance 1/w, and multiplies the
     logistic loss.
     """
-    if loss.kind != LOGISTIC:
-        total = float(shrink(factor, diagonal, z, gain, 1 / weight, forget, ridge))
-        return (y - f) / total
+    factor, diagonal, f = state.factor[k, i], state.diagonal[k, i], float(dot(state.own[k, i], z))
+    forget, ridge = _forget(params, i, state.sums.shape[1]), params.ridge
+    if params.loss.kind != LOGISTIC:
+        return (y - f) / float(shrink(factor, diagonal, z, gain, 1 / weight, forget, ridge))
     reach = weight * float(variance(factor, diagonal, z)) / forget
-    slope = pull(loss, f, y, reach)
+    slope = pull(params.loss, f, y, reach)
     chance = sigmoid(f - reach * slope)
     noise = 1 / max(weight * chance * (1 - chance), LEAST_CURVATURE)
     shrink(factor, diagonal, z, gain, noise, forget, ridge)
@@ -590,7 +545,7 @@ def function(state: State) -> tuple[Array, Floats]:
     theta = np.zeros((n_learners, n_fits - 1, n_features), state.sums.dtype)
     weights, real = np.zeros((n_learners, n_fits - 1)), state.sums.dtype.type
     shares = np.empty(2 * n_fits + 2)
-    room = room_for(theta, _n_used(state.diagonal[0, 0]) // 2)
+    room = seasons.room_for(theta, state.diagonal[0, 0])
     for k in range(n_learners):
         write_weights(shares, state, k)
         for i in range(n_fits):
@@ -605,9 +560,8 @@ def function(state: State) -> tuple[Array, Floats]:
             if n > 0:
                 added_scaled(theta[k, p], state.sums[k, i], real(shares[i] / q / n))
             added_scaled(theta[k, p], state.own[k, i], real(shares[n_fits + i] / q))
-        season = state.season[k]
-        step = season[STEP] + season[AHEAD]
-        set_aside(room, theta[k], _wave_place(state, k), step, season[WAVES])
+        season, place = state.season[k], _wave_place(state, k)
+        seasons.set_aside(room, theta[k], place, seasons.target(season), season[seasons.WAVES])
         if state.is_linear[k] > 0:
             _add_persistence(theta[k, n_fits - 2], weights[k, n_fits - 2], state, shares, k)
     return theta, weights
@@ -622,15 +576,6 @@ def _add_persistence(theta: Array, weight: float, state: State, shares: Floats, 
         theta[lag] += (1 - share) / weight
 
 
-@inner
-def _n_used(diagonal: Array) -> int:
-    """Number of features that are no padding; the linear kernel's last is the constant."""
-    n = 0
-    for i in range(diagonal.size):
-        n += 1 if diagonal[i] > 0 else 0
-    return n
-
-
 @sweep
 def deviation(
     state: State, params: Params, inputs: Inputs, prediction: Prediction, out: Floats
@@ -640,16 +585,15 @@ def deviation(
     For the logistic loss that of f itself, √(zᵀCz + Σ_i w_i (f_i − f)²). Infinite where nothing is
     known: before the first sample of a learner and its neighbors.
     """
-    n_fits, room = state.sums.shape[1], room_for(inputs.z, _n_used(state.diagonal[0, 0]) // 2)
+    n_fits, room = state.sums.shape[1], seasons.room_for(inputs.z, state.diagonal[0, 0])
     for k in range(len(out)):
         note, noise = _noted(prediction.notes[k], n_fits), _noise(state, k)
         if params.loss.kind != LOGISTIC:
             known = _foretold(note, max(noise, 0.0))
             out[k] = width(state.quantiles[k]) * known if noise >= 0 else np.inf
             continue
-        season, square = state.season[k], note.spread[2]
-        step = season[STEP] + season[AHEAD]
-        z = shown(room, inputs.z[k], _wave_place(state, k), step, season[WAVES])
+        square = note.spread[2]
+        z = _seen(room, state, inputs.z[k], k, seasons.target(state.season[k]))
         for i in range(n_fits):
             factor, diagonal = state.factor[k, i], state.diagonal[k, i]
             open_part = float(variance(factor, diagonal, z[min(i, n_fits - 2)]))
@@ -697,18 +641,11 @@ class DOMKRLS(CompiledAlgorithm):
     takes_missing = True
     relative_cost = 6.0  # as benchmarks/bench_domkrls.py measures it
     law = Law(
-        State,
-        Message,
-        predict,
-        local_step,
-        merge,
-        function,
-        deviation,
-        notes=n_notes,
+        State, Message, predict, local_step, merge, function, deviation, notes=n_notes,
         room=dict.fromkeys(("loss", "regret", "variance"), "counts")
         | dict.fromkeys(("rounds", "residual"), "last"),
         exchange={**dict.fromkeys(Message._fields, MEAN), "residual": "sum"},
-    )
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         checks.fraction("forget", self.forget)
@@ -747,48 +684,50 @@ class DOMKRLS(CompiledAlgorithm):
             raise ParameterError(
                 f"newest_lag must be below the {sizes.n_inputs} inputs, got {self.newest_lag}"
             )
-        n, n_fits = sizes.n_learners, sizes.n_kernels + 1
-        lengths, shape = (*sizes.lengths, sizes.lengths[-1]), (n, n_fits, sizes.n_features)
-        horizon, period = self.compiled.horizon, max(self.compiled.period, 0.0)
-        with_waves = sizes.n_inputs + 1 + N_WAVES
-        if sizes.linear and period and with_waves <= sizes.n_features:
-            lengths = (*lengths[:-2], with_waves, with_waves)
-        ridges = np.full(sizes.n_kernels, float(self.ridge))
-        ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
-        ridges = np.append(ridges, ridges[-1])
-        factor, diagonal = (
-            np.tile(each.astype(sizes.dtype), (n, 1, 1))
-            for each in first_factors(lengths, sizes.n_features, ridges)
+        n, n_fits, period = sizes.n_learners, sizes.n_kernels + 1, max(self.compiled.period, 0.0)
+        horizon, lag = self.compiled.horizon, self.compiled.newest_lag
+        most = int(period * np.ceil(horizon / period)) if period else 0
+        axes = {
+            "S": 2, "F": n_fits, "D": sizes.n_features, "E": 2 * n_fits + (1 if lag < 0 else 2),
+            "T": N_TOP, "3": 3, "A": 2 * N_CLUES, "2": 2, "B": N_BOUND, "I": sizes.n_inputs,
+            "R": max(seasons.REMEMBERED, most), "P": seasons.N_PAST, "Z": seasons.N_SEASON,
+        }  # fmt: skip
+        made: dict[str, Any] = {
+            name: np.zeros(
+                (n, *(axes[axis] for axis in shape)), sizes.dtype if shape == "FD" else float
+            )
+            for name, shape in SHAPES.items()
+        }
+        made["season"][:, [seasons.AHEAD, seasons.WAVES, seasons.PERIOD]] = (
+            horizon - 1,
+            period,
+            period,
         )
-        clue_factor, clue_diagonal = (
-            np.tile(each.ravel(), (n, 2, 1))
-            for each in first_factors((N_SHORT, N_CLUES), N_CLUES, CORRECTOR_RIDGE)
-        )
-        n_experts = 2 * n_fits + (1 if self.newest_lag is None else 2)
-        prior, lag = first_weights(n_fits, sizes.linear), self.compiled.newest_lag
-        shapes: dict[str, tuple[int, ...]] = {"bound": (N_BOUND,), "sums": shape[1:]}
-        shapes |= dict.fromkeys(("low", "high"), (sizes.n_inputs,)) | {"own": shape[1:]}
-        shapes |= dict.fromkeys(
-            ("turns", "noise", "rounds", "sides", "trust", "gate", "errors"), (2,)
-        )
-        shapes |= dict.fromkeys(("counts", "own_counts"), (n_fits,))
-        shapes |= {"final": (2, 3), "correction": (2, 2 * N_CLUES), "season": (N_SEASON,)}
-        most = period * np.ceil(horizon / period) if period else 0
-        shapes |= {"past": (max(REMEMBERED, int(most)), N_PAST)}
-        by_side = ("loss", "regret", "variance", "by_evidence", "by_regret")
-        shapes |= dict.fromkeys(by_side, (2, n_fits))
-        shapes |= dict.fromkeys(("own_regret", "own_variance", "by_own"), (2, n_experts))
-        shapes |= dict.fromkeys(("score", "top"), (2, N_TOP))
-        zeros: dict[str, Any] = {f: np.zeros((n, *shapes.get(f, ()))) for f in State._fields}
-        zeros |= {f: np.zeros(shape, sizes.dtype) for f in ("sums", "own")}
-        given = {"diagonal": diagonal, "factor": factor, "odds": np.ones(n)}
-        given |= {"clue_diagonal": clue_diagonal, "clue_factor": clue_factor}
-        given |= {"quantiles": np.tile(FIRST_ROW, (n, 1))}
-        given |= {"prior": np.tile(prior, (n, 1)), "lag": np.full(n, float(lag))}
-        zeros["season"][:, [AHEAD, WAVES, PERIOD]] = horizon - 1, period, period
-        state = State(**(zeros | given | {"is_linear": np.full(n, float(sizes.linear))}))
+        for name, values in self._constants(sizes, period).items():
+            made[name] = np.tile(values, (n, *[1] * np.ndim(values)))
+        state = State(**made)
         mix(state, self.compiled)
         return state
+
+    def _constants(self, sizes: Sizes, period: float) -> dict[str, Array]:
+        """What a learner's fields that are not 0 begin with."""
+        lengths, with_waves = [*sizes.lengths], sizes.n_inputs + 1 + seasons.N_WAVES
+        if sizes.linear and period and with_waves <= sizes.n_features:
+            lengths[-1] = with_waves
+        ridges = np.full(sizes.n_kernels, float(self.ridge))
+        ridges[1 : sizes.n_kernels - sizes.linear : 2] *= 10
+        lengths, ridges = [*lengths, lengths[-1]], np.append(ridges, ridges[-1])
+        fits = first_factors(tuple(lengths), sizes.n_features, ridges)
+        factor, diagonal = (each.astype(sizes.dtype) for each in fits)
+        clues = first_factors((N_SHORT, N_CLUES), N_CLUES, CORRECTOR_RIDGE)
+        clue_factor, clue_diagonal = (np.tile(each.ravel(), (2, 1)) for each in clues)
+        return {
+            "diagonal": diagonal, "factor": factor, "clue_diagonal": clue_diagonal,
+            "clue_factor": clue_factor, "odds": np.array(1.0), "quantiles": FIRST_ROW,
+            "prior": first_weights(len(lengths), sizes.linear),
+            "lag": np.array(float(self.compiled.newest_lag)),
+            "is_linear": np.array(float(sizes.linear)),
+        }  # fmt: skip
 
     def idle_step(self, state: State, net: Net) -> tuple[State, Message]:
         """Say again what the means are."""
@@ -814,7 +753,7 @@ class DOMKRLS(CompiledAlgorithm):
 
     def at(self, state: State, step: int) -> State:
         """With this step, where it may have skipped some."""
-        state.season[:, STEP] = step
+        state.season[:, seasons.STEP] = step
         return state
 
     @property

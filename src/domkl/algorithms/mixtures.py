@@ -107,14 +107,14 @@ def mix(state: "State", params: "Params") -> None:
             share = ONE_LABEL / (1 + (labels / (FEW_LABELS * params.horizon)) ** 2)
         for side in range(2):
             scale = loss_scale(state.loss[k, side], state.rounds[k, side], is_logistic)
-            evidence(state.by_evidence[k, side], state.loss[k, side], scale, state.prior[k], 0.0)
+            evidence(state.by_evidence[k, side], state.loss[k, side], scale, state.prior[k])
             regret, variance = state.regret[k, side], state.variance[k, side]
             polynomial(state.by_regret[k, side], regret, variance, state.prior[k])
             regret, variance = state.own_regret[k, side], state.own_variance[k, side]
             polynomial(state.by_own[k, side], regret, variance, own_prior)
             scale = params.horizon * loss_scale(state.score[k, side], n, is_logistic)
             top = state.top[k, side]
-            evidence(top, state.score[k, side], scale, TOP_PRIOR, 0.0)
+            evidence(top, state.score[k, side], scale, TOP_PRIOR)
             for j in range(N_TOP):
                 top[j] *= 1 - share
             if params.newest_lag < 0:
@@ -122,7 +122,7 @@ def mix(state: "State", params: "Params") -> None:
         prior[1] = ALONE_PRIOR * labels**2 / (labels**2 + ALONE_LABELS**2)
         prior[0] = 1 - prior[1]
         scale = params.horizon * loss_scale(state.sides[k], n, is_logistic)
-        evidence(state.trust[k], state.sides[k], scale, prior, 0.0)
+        evidence(state.trust[k], state.sides[k], scale, prior)
 
 
 @inner
@@ -232,9 +232,9 @@ def _add_losses(account: Floats, f: Floats, label: Label) -> None:
 @inner
 def _add_mixture(regret: Floats, spread: Floats, told: Side, mixture: int, label: Label) -> None:
     """Add the regrets of a mixture towards its experts."""
-    f, experts = told.mixtures[mixture], told.experts[: len(regret)]
+    f = told.mixtures[mixture]
     slope = label.weight * _slope(label.kind, f, label.y, label.variance)
-    add_regrets(regret, spread, regret, spread, experts, f, slope, label.keep)
+    add_regrets(regret, spread, told.experts, f, slope, label.keep)
 
 
 @inner

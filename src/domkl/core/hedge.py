@@ -73,11 +73,10 @@ def hedge_weights(weights: Floats, loss: Floats, heard: Floats, eta_g: float) ->
 
 
 @sweep
-def evidence(weights: Floats, loss: Floats, scale: float, prior: Floats, share: float) -> None:
+def evidence(weights: Floats, loss: Floats, scale: float, prior: Floats) -> None:
     """Weigh experts by prior · exp(−loss/scale), normalised: all (E,).
 
-    The prior is mixed in with ``share``, fixed share: an expert that was bad for long comes back
-    within some 1/share rounds. A scale of 0 leaves the experts with the smallest loss alone.
+    A scale of 0 leaves the experts with the smallest loss alone.
     """
     best, total = smallest(loss), 0.0
     for i in range(len(loss)):
@@ -85,7 +84,7 @@ def evidence(weights: Floats, loss: Floats, scale: float, prior: Floats, share: 
         weights[i] = prior[i] * (math.exp(-gap / scale) if gap > 0 else 1.0)
         total += weights[i]
     for i in range(len(loss)):
-        weights[i] = (1 - share) * weights[i] / total + share * prior[i]
+        weights[i] /= total
 
 
 @sweep
@@ -106,16 +105,9 @@ def polynomial(weights: Floats, regret: Floats, variance: Floats, prior: Floats)
 
 @sweep
 def add_regrets(
-    regret: Floats,
-    variance: Floats,
-    before: Floats,
-    variance_before: Floats,
-    f: Floats,
-    y_hat: float,
-    slope: float,
-    keep: float,
+    regret: Floats, variance: Floats, f: Floats, y_hat: float, slope: float, keep: float
 ) -> None:
-    """Write the regrets of a mixture towards its experts, all (E,), after one more label.
+    """Add a label to the regrets of a mixture towards its experts, all (E,).
 
     R_i⁺ = keep R_i + r_i,   V_i⁺ = keep V_i + r_i²,   r_i = slope · (y_hat − f_i)
 
@@ -123,11 +115,11 @@ def add_regrets(
     is compared with the best mixture, and not with the best expert only. Experts that agree with
     the mixture up to rounding have no regret: R/V of rounding alone would be huge.
     """
-    for i in range(len(f)):
+    for i in range(len(regret)):
         gap = y_hat - f[i]
         r = slope * gap if abs(gap) > ROUNDING * abs(y_hat) else 0.0
-        regret[i] = keep * before[i] + r
-        variance[i] = keep * variance_before[i] + r * r
+        regret[i] = keep * regret[i] + r
+        variance[i] = keep * variance[i] + r * r
 
 
 @sweep

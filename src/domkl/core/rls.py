@@ -18,13 +18,7 @@ from domkl.typing import Array, Floats, Number
 
 @scalar
 def shrink(
-    factor: Array,
-    diagonal: Array,
-    z: Array,
-    gain: Array,
-    noise: float,
-    forget: float,
-    ridge: float,
+    factor: Array, diagonal: Array, z: Array, gain: Array, noise: float, forget: float, ridge: float
 ) -> Number:
     """Take one sample of this noise variance into a row's C; write Cz of before, in ``gain``.
 
@@ -34,10 +28,8 @@ def shrink(
     that nothing winds up.
     """
     real = z.dtype.type
-    largest = real(1 / ridge)
-    rate = real(1 / forget)
-    before = real(forget * noise)
-    start = 0
+    largest, rate = real(1 / ridge), real(1 / forget)
+    before, start = real(forget * noise), 0
     for j in range(z.size):
         column = factor[start : start + j]
         start += j
@@ -56,8 +48,7 @@ def shrink(
 @scalar
 def variance(factor: Array, diagonal: Array, z: Array) -> Number:
     """zᵀCz of one row."""
-    total = z.dtype.type(0)
-    start = 0
+    total, start = z.dtype.type(0), 0
     for j in range(z.size):
         if diagonal[j] > 0:
             f = z[j] + dot(factor[start : start + j], z)

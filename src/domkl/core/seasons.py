@@ -50,14 +50,17 @@ class Shown(NamedTuple):
 
     z: Array  # (P, D)       a learner's features with the season in them
     waves: Floats  # (8,)
-    turn: Array  # (3, M)    cosine, sine and -sine of w_mᵀwaves
+    turn: Array  # (2, M)    cosine and sine of w_mᵀwaves, or of its negative
     of: Floats  # (1,)        the step that the last two are of
 
 
 @inner
-def room_for(z: Array, n_frequencies: int) -> Shown:
-    """Buffers for learners of features z (K, P, D)."""
-    turn, step = np.empty((3, n_frequencies), z.dtype), np.full(1, -1.0)
+def room_for(z: Array, diagonal: Array) -> Shown:
+    """Buffers for learners of features z (K, P, D); a 0 of the diagonal marks padding."""
+    n = 0
+    for i in range(diagonal.size):
+        n += 1 if diagonal[i] > 0 else 0
+    turn, step = np.empty((2, n // 2), z.dtype), np.full(1, -1.0)
     return Shown(np.empty(z.shape[1:], z.dtype), np.empty(N_WAVES), turn, step)
 
 
@@ -69,12 +72,12 @@ def shown(room: Shown, z: Array, place: int, step: float, period: float) -> Arra
     """
     if period <= 0:
         return z
-    _set_season(room, step, period)
+    _set_season(room, step, period, 1.0)
     last = len(z) - 1
     for p in range(len(z)):
         copied(room.z[p], z[p])
         if p < last and p % EVERY == FIRST_SEEING:
-            _turn(room.z[p], z[p], room.turn, 1)
+            _turn(room.z[p], z[p], room.turn)
     if place + N_WAVES <= z.shape[1]:
         for j in range(N_WAVES):
             room.z[last, place + j] = WAVE * room.waves[j]
@@ -86,11 +89,11 @@ def set_aside(room: Shown, theta: Array, place: int, step: float, period: float)
     """Make θ (P, D) for features with the season one for features without it, in this step."""
     if period <= 0:
         return
-    _set_season(room, step, period)
+    _set_season(room, step, period, -1.0)
     last = len(theta) - 1
     for p in range(FIRST_SEEING, last, EVERY):
         copied(room.z[p], theta[p])
-        _turn(theta[p], room.z[p], room.turn, 2)
+        _turn(theta[p], room.z[p], room.turn)
     if place + N_WAVES <= theta.shape[1]:
         for j in range(N_WAVES):  # to the constant, which stands before them
             theta[last, place - 1] += WAVE * room.waves[j] * theta[last, place + j]
@@ -98,16 +101,15 @@ def set_aside(room: Shown, theta: Array, place: int, step: float, period: float)
 
 
 @inner
-def _turn(out: Array, given: Array, turn: Array, sign: int) -> None:
-    """Turn the features of a kernel, or turn them back with the sign of 2."""
+def _turn(out: Array, given: Array, turn: Array) -> None:
+    """Turn the features of a kernel."""
     m = turn.shape[1]
-    s, c = given[:m], given[m : 2 * m]
-    turned(out[:m], out[m : 2 * m], s, c, turn[0], turn[sign])
+    turned(out[:m], out[m : 2 * m], given[:m], given[m : 2 * m], turn[0], turn[1])
 
 
 @inner
-def _set_season(room: Shown, step: float, period: float) -> None:
-    """Write the waves of a step, and how far they turn features."""
+def _set_season(room: Shown, step: float, period: float, sign: float) -> None:
+    """Write the waves of a step, and how far they turn features; a room has one sign."""
     if room.of[0] == step:
         return
     room.of[0] = step
@@ -119,16 +121,22 @@ def _set_season(room: Shown, step: float, period: float) -> None:
         for j in range(N_WAVES):
             place = (m + 1) * RATIOS[j]
             angle += math.sqrt(3.0) * (2 * (place - math.floor(place)) - 1) * room.waves[j]
-        room.turn[0, m], room.turn[1, m] = math.cos(SPREAD * angle), math.sin(SPREAD * angle)
-        room.turn[2, m] = -room.turn[1, m]
+        room.turn[0, m], room.turn[1, m] = math.cos(SPREAD * angle), sign * math.sin(SPREAD * angle)
 
 
 @scalar
-def season_ago(past: Floats, step: float, period: float, horizon: float) -> int:
+def target(season: Floats) -> float:
+    """The step that a prediction of now is of."""
+    return float(season[STEP] + season[AHEAD])
+
+
+@scalar
+def season_ago(past: Floats, season: Floats) -> int:
     """The place in the past of the newest step that is whole periods ago and known; -1 if none."""
+    period = season[PERIOD]
     if period <= 0:
         return -1
-    then = step - period * math.ceil(horizon / period)
+    then = target(season) - period * math.ceil((1 + season[AHEAD]) / period)
     place = int(then) % len(past)
     return place if past[place, 3] == stamp(then) else -1
 
@@ -137,6 +145,13 @@ def season_ago(past: Floats, step: float, period: float, horizon: float) -> int:
 def stamp(step: float) -> float:
     """What a row of the past has for its step, which may be negative; one without label has 0."""
     return 2 * step + 1
+
+
+@inner
+def remember(past: Floats, season: Floats, y: float, errors: Floats) -> None:
+    """Keep the label of this step, and the errors of both sides."""
+    row = past[int(season[STEP]) % len(past)]
+    row[0], row[1], row[2], row[3] = y, errors[0], errors[1], stamp(season[STEP])
 
 
 @scalar

@@ -58,11 +58,14 @@ def test_a_season_ago_is_known_by_then(horizon):
     step = 200
     for known in range(step - horizon + 1):
         past[known % REMEMBERED] = known, 0.0, 0.0, seasons.stamp(known)
-    place = seasons.season_ago(past, step, 24.0, horizon)
+    season = np.array([step - horizon + 1.0, horizon - 1.0, 24.0, 24.0, 24.0])
+    assert seasons.target(season) == step
+    place = seasons.season_ago(past, season)
     assert past[place, 0] == step - (24 if horizon <= 24 else 48)
     past[place, 3] = 0.0
-    assert seasons.season_ago(past, step, 24.0, horizon) == -1
-    assert seasons.season_ago(past, step, 0.0, horizon) == -1
+    assert seasons.season_ago(past, season) == -1
+    season[PERIOD] = 0.0
+    assert seasons.season_ago(past, season) == -1
 
 
 def made_stream(horizon, n_rounds=900, n_learners=4, seed=2):
