@@ -14,8 +14,8 @@ from statistics import NormalDist
 import numpy as np
 from paper import features
 
-TOP_PRIOR = [0.48, 0.46, 0.05, 0.01]  # of the mixtures m, ms, b, and of the last label
-FINAL_PRIOR = [0.9, 0.05, 0.05]  # of no correction, A, B
+TOP_PRIOR = [0.94, 0.05, 0.01]  # of the mixtures m and b, and of the last label
+FINAL_PRIOR = [0.95, 0.05]  # of no correction, and of one
 LEAK = 0.01
 BANDS = [0.5, 0.8, 0.95]
 
@@ -36,21 +36,7 @@ class Settings:
         for p in self.kernel:
             has_spectrum = not (linear and p == P - 1)
             self.ridges.append(10 * ridge if has_spectrum and p % 2 == 1 else ridge)
-        self.prior = self.fits_prior()
-
-    def fits_prior(self):
-        """The linear kernel half; of each half, or of all, 0.7 and 0.3 by memory."""
-        share = [0.7, 0.3]
-        groups = [range(self.F)]
-        if self.linear:
-            groups = [range(self.F - 2), range(self.F - 2, self.F)]
-        prior = np.zeros(self.F)
-        for group in groups:
-            memories = [self.memory[i] for i in group]
-            for i in group:
-                prior[i] = share[self.memory[i]] / memories.count(self.memory[i])
-            prior[list(group)] /= sum(prior[i] for i in group) * len(groups)
-        return prior
+        self.prior = np.full(self.F, 1 / self.F)
 
     def own_prior(self):
         """Of all experts, for b."""
@@ -120,9 +106,8 @@ class Half:
         self.A = [ridge * np.eye(s.D) for ridge in s.ridges]
         self.n = np.zeros(F)
         self.own_R, self.own_V = np.zeros(E), np.zeros(E)
-        self.score, self.final, self.own_rounds = np.zeros(4), np.zeros(3), 0.0
-        self.correction = [np.zeros(4), np.zeros(6)]
-        self.clue_A = [10 * np.eye(4), 10 * np.eye(6)]
+        self.score, self.final, self.own_rounds = np.zeros(3), np.zeros(2), 0.0
+        self.correction, self.clue_A = np.zeros(6), 10 * np.eye(6)
         self.errors = {}  # by step
         self.residual, self.nearby = 0.0, 0.0
         self.last, self.same, self.other = 0.0, 0, 0
@@ -131,17 +116,16 @@ class Half:
     # weights
 
     def mixtures(self):
-        """Weights of m and ms over the θs, of b over all experts, and at the top."""
+        """Weights of m over the θs, of b over all experts, and at the top."""
         s = self.s
-        m = evidence(self.loss, s.prior, self.scale(self.loss, self.rounds))
-        ms = polynomial(self.R, self.V, s.prior)
+        m = polynomial(self.R, self.V, s.prior)
         b = polynomial(self.own_R, self.own_V, s.own_prior())
         scale = s.horizon * self.scale(self.score, self.own_rounds)
         share = self.newest_share()
         top = [(1 - share) * w for w in evidence(self.score, TOP_PRIOR, scale)]
         if s.lag is None:
-            top[3] += share
-        return m, ms, b, top
+            top[2] += share
+        return m, b, top
 
     def newest_share(self):
         """A half for the lag before the first label, less with each; or for an only label."""
@@ -155,12 +139,12 @@ class Half:
 
     def shares(self):
         """Of each θ, of each φ, of last label and of the lag, in the mixture of the mixtures."""
-        m, ms, b, top = self.mixtures()
+        m, b, top = self.mixtures()
         F = self.s.F
-        thetas = [top[0] * m[i] + top[1] * ms[i] + top[2] * b[i] for i in range(F)]
-        phis = [top[2] * b[F + i] for i in range(F)]
-        others = [top[2] * w for w in b[2 * F :]]
-        others[0] += top[3]
+        thetas = [top[0] * m[i] + top[1] * b[i] for i in range(F)]
+        phis = [top[1] * b[F + i] for i in range(F)]
+        others = [top[1] * w for w in b[2 * F :]]
+        others[0] += top[2]
         if self.s.lag is not None:
             others[1] += self.newest_share()
         if not self.has_last:  # m stands for it
@@ -177,16 +161,15 @@ class Half:
     def predict(self, x, z, ago, label_ago):
         """With the step of a season ago and its label; None without one."""
         s = self.s
-        m, ms, b, top = self.mixtures()
+        m, b, top = self.mixtures()
         base = s.base(x)
         thetas = [base + self.theta(i) @ z[s.kernel[i]] for i in range(s.F)]
         phis = [base + self.phi[i] @ z[s.kernel[i]] for i in range(s.F)]
         f_m = sum(m[i] * thetas[i] for i in range(s.F))
         last = self.last * self.odds() if self.has_last else f_m
         experts = [*thetas, *phis, last] + ([] if s.lag is None else [base])
-        f_ms = sum(ms[i] * thetas[i] for i in range(s.F))
         f_b = sum(w * f for w, f in zip(b, experts, strict=True))
-        f = top[0] * f_m + top[1] * f_ms + top[2] * f_b + top[3] * last
+        f = top[0] * f_m + top[1] * f_b + top[2] * last
         if s.lag is not None:
             f += self.newest_share() * base
         deviation = 0.0
@@ -197,16 +180,15 @@ class Half:
         if deviation > 0 and label_ago is not None:
             error_ago, season_gap = self.errors[ago], clip((label_ago - f) / deviation)
         clues = [1.0, self.residual, self.nearby, error_ago, gap, season_gap]
-        with_a = f + deviation * (self.correction[0] @ clues[:4])
-        with_b = f + deviation * (self.correction[1] @ clues)
+        corrected = f + deviation * (self.correction @ clues)
         scale = s.horizon * self.scale(self.final, self.own_rounds)
         q = evidence(self.final, FINAL_PRIOR, scale)
         return {
             "experts": experts,
-            "mixtures": [f_m, f_ms, f_b, last],
-            "final": [f, with_a, with_b],
+            "mixtures": [f_m, f_b, last],
+            "final": [f, corrected],
             "clues": clues,
-            "y_hat": q[0] * f + q[1] * with_a + q[2] * with_b,
+            "y_hat": q[0] * f + q[1] * corrected,
         }
 
     def odds(self):
@@ -233,10 +215,10 @@ class Half:
         return (S, N, *accounts, residual)
 
     def shared_accounts(self, y, said):
-        """Losses of the θs, regrets of ms towards them, and the number of labels."""
+        """Losses of the θs, regrets of m towards them, and the number of labels."""
         keep = 2 * self.rounds / (2 * self.rounds + 1)
         s2 = variance(self.loss, self.rounds)
-        thetas, f = said["experts"][: self.s.F], said["mixtures"][1]
+        thetas, f = said["experts"][: self.s.F], said["mixtures"][0]
         losses = np.array([self.loss_of(each, y, s2) for each in thetas])
         r = np.array([self.slope(f, y, s2) * apart(f, each) for each in thetas])
         V = keep * self.V + r**2
@@ -247,12 +229,12 @@ class Half:
             return
         keep = 2 * self.own_rounds / (2 * self.own_rounds + 1)
         s2, final_s2 = (variance(each, self.own_rounds) for each in (self.score, self.final))
-        f = said["mixtures"][2]
+        f = said["mixtures"][1]
         r = np.array([self.slope(f, y, s2) * apart(f, each) for each in said["experts"]])
         self.own_R, self.own_V = keep * self.own_R + r, keep * self.own_V + r**2
-        for j in range(4):
-            self.score[j] = keep * self.score[j] + self.loss_of(said["mixtures"][j], y, 4 * s2)
         for j in range(3):
+            self.score[j] = keep * self.score[j] + self.loss_of(said["mixtures"][j], y, 4 * s2)
+        for j in range(2):
             self.final[j] = keep * self.final[j] + self.loss_of(said["final"][j], y, final_s2)
         self.own_rounds = keep * self.own_rounds + 1
 
@@ -261,14 +243,11 @@ class Half:
             self.residual = 0.0
             return 0.0
         error = clip((y - said["final"][0]) / math.sqrt(self.final[0] / self.own_rounds))
-        for j, (length, memory) in enumerate([(4, 1.0), (6, 0.999)]):
-            clues = np.array(said["clues"][:length])
-            self.clue_A[j] = memory * self.clue_A[j] + np.outer(clues, clues)
-            left = error - self.correction[j] @ clues
-            step = np.linalg.inv(self.clue_A[j]) @ clues * left
-            self.correction[j] = self.correction[j] + step
-            if memory < 1:
-                self.clue_A[j] = capped(self.clue_A[j], 10.0)
+        clues = np.array(said["clues"])
+        self.clue_A = 0.999 * self.clue_A + np.outer(clues, clues)
+        left = error - self.correction @ clues
+        self.correction = self.correction + np.linalg.inv(self.clue_A) @ clues * left
+        self.clue_A = capped(self.clue_A, 10.0)
         self.residual = error
         return error
 
@@ -441,7 +420,7 @@ class Learner:
             if self.n_Q == 0:
                 limit = 20 * max(1.0, max(abs(value) for value in x))
             else:
-                limit = 20 * math.sqrt(self.Q / self.n_Q * (1 + 5 / self.n_Q))
+                limit = 20 * math.sqrt(self.Q / self.n_Q)
             if abs(error) <= limit or (self.n_Q > 0 and self.Q == 0):
                 self.row = 0
             else:

@@ -70,6 +70,14 @@ def test_a_jump_of_the_level_is_followed_from_the_sixth_label_on():
         assert late.max() < 0.5 * abs(jump)
 
 
+@pytest.mark.parametrize("jump", [10.0, -100.0])
+def test_after_many_labels_a_jump_is_followed_as_soon(jump):
+    """Losses at the top are squares up to ten deviations: else a last label wins labels later."""
+    X, y = stream(5, 310)
+    y[300:] += jump
+    assert rmse(errors(X, y)[305:]) < 0.5
+
+
 @pytest.mark.parametrize("n_quiet", [0, 60])
 def test_an_oscillation_that_begins_is_learned(n_quiet):
     X, y = stream(12, 200)

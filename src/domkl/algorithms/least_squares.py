@@ -19,22 +19,20 @@ corrector that follow, with accounts of their own. Alone, φ stands for θ, and 
 side is what `Alone` makes of the algorithm. The evidence of both sides weighs them. The prior
 weight of the side that is alone is 0.66 n²/(n² + 200²) after n own labels.
 
-**Mixtures.** Experts are the fits θ and φ, the learner's own last label, and the newest lag. Three
-mixtures weigh them: ``m`` by the evidence of the θs, ``ms`` by ML-Poly over the θs, both with
-accounts that are averaged between neighbors on the side of the network; ``b`` by ML-Poly over all,
-with its own accounts. The evidence of the three, and of the last label by itself, weighs them in
-turn. A lag has half of the weight before the first label, and less with each, because nothing tells
-yet whether the network's streams are like the learner's. Accounts forget in time: with
-n the number of labels in one, it is multiplied by 2n/(2n + 1) before the next is added.
-Then n grows by a half each label, and what is older than half of the stream counts little. Losses
-are robust: see `robust_square`; those of the sides are squares. A learner's own first label is in
-none of its own accounts: before it, there was nothing to tell the experts apart, and its error
-would only hide what later ones say. mixtures.py has all of this.
+**Mixtures.** Experts are the fits θ and φ, the learner's own last label, and the newest lag. Two
+mixtures weigh them: ``m`` by ML-Poly over the θs, with accounts that are averaged between neighbors
+on the side of the network; ``b`` by ML-Poly over all, with its own accounts. The evidence of the
+two, and of the last label by itself, weighs them in turn. A lag has half of the weight before the
+first label, and less with each, because nothing tells yet whether the network's streams are like
+the learner's. Accounts forget in time: with n the number of labels in one, it is multiplied by
+2n/(2n + 1) before the next is added. Then n grows by a half each label, and what is older than half
+of the stream counts little. Losses are robust: see `robust_square`; those of the sides are squares.
+A learner's own first label is in none of its own accounts: before it, there was nothing to tell the
+experts apart, and its error would only hide what later ones say. mixtures.py has all of this.
 
 **Corrector.** The error, in units of its own deviation, is fitted by least squares on the learner's
-and the neighbors' newest errors (A), and on how far the last label was from the prediction (B).
-Whether to correct is decided by the evidence again. Neighbors hear the error in such units, and
-no label.
+and the neighbors' newest errors, and on how far the last label was from the prediction. Whether to
+correct is decided by the evidence again. Neighbors hear the error in such units, and no label.
 
 **Season.** Where a period is given, the linear fits and one kernel are shown where in the season a
 sample is; the corrector has the error and the label of a season ago as clues, also of a period that
@@ -46,6 +44,7 @@ with a wild input is not learned; its prediction is the last label, or the mean 
 was the better one.
 """
 
+import inspect
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -54,29 +53,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from domkl import checks
+from domkl.algorithms import mixtures
 from domkl.algorithms.base import CompiledAlgorithm, Inputs, Net, Prediction, Sizes, at_positions
+from domkl.algorithms.before import Before
 from domkl.algorithms.law import Law
-from domkl.algorithms.mixtures import (
-    ALONE,
-    CORRECTOR_RIDGE,
-    FINAL_PRIOR,
-    N_CLUES,
-    N_SHORT,
-    N_TOP,
-    NETWORK,
-    add_label,
-    correct,
-    loss_scale,
-    mean_loss,
-    mix,
-    mixed,
-    side_of,
-    write_weights,
-)
+from domkl.algorithms.mixtures import ALONE, NETWORK, mean_loss, mix, side_of, write_weights
 from domkl.core import seasons
 from domkl.core.belief import N_BOUND, believed, is_wild, largest, learn_ranges
 from domkl.core.exchange import Delivery
-from domkl.core.hedge import evidence
 from domkl.core.jit import inner, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
 from domkl.core.lanes import dot
@@ -92,8 +76,6 @@ from domkl.typing import Array, Floats, Ints
 LEAK = 0.01
 #: The second memory is 1 − FADE/horizon.
 FADE = 0.01
-#: Prior weights of the two memories.
-MEMORY_PRIOR = (0.7, 0.3)
 #: Deviation: the memory of its noise is 1 − NOISE_FADE/horizon. It is never 0.
 NOISE_FADE, LEAST_DEVIATION = 0.03, 1e-9
 #: Weight of the network's noise, in labels, before the learner's own first label.
@@ -103,23 +85,25 @@ LEAST_WEIGHT = 1e-6
 #: Least curvature of the logistic loss; its inverse is a noise variance.
 LEAST_CURVATURE = 1e-6
 MEAN: Delivery = "metropolis"
-#: A field that a state of before 0.4 does not have, see learner/restore.py.
-NOTHING = np.empty(0)
+#: Last in a row of notes: s² of the deviation that was told, -1 if unknown; the disagreement in it;
+#: and the weight of the sample in fits and accounts, 1 unless the host says so.
+NOISE, APART, WEIGHT = -3, -2, -1
+N_BOTH = 3
 
 
-class State(NamedTuple):
+class Fields(NamedTuple):
     """What a DOMKRLS learner keeps: F fits; E = 2F + 1 experts a side, or 2F + 2 with a lag.
 
     Side 0 is the learner in its network, side 1 the same learner alone.
     """
 
     # as far as they are heard, means over learners; with messages of the same names
-    sums: Array  # (K, F, D)             S, of nφ
     counts: Floats  # (K, F)             N, of n
+    sums: Array  # (K, F, D)             S, of nφ
     # the same on side 0
     loss: Floats  # (K, 2, F)            of the θs, and of the φs alone
-    regret: Floats  # (K, 2, F)          R of ms
-    variance: Floats  # (K, 2, F)        V of ms
+    regret: Floats  # (K, 2, F)          R of m
+    variance: Floats  # (K, 2, F)        V of m
     rounds: Floats  # (K, 2)             number of labels in these three accounts
     # the learner's own
     own: Array  # (K, F, D)              φ
@@ -128,38 +112,51 @@ class State(NamedTuple):
     own_counts: Floats  # (K, F)         n
     own_regret: Floats  # (K, 2, E)      R of b
     own_variance: Floats  # (K, 2, E)    V of b
-    score: Floats  # (K, 2, 4)           losses of m, ms and b, and of the last label
-    final: Floats  # (K, 2, 3)           losses without correction, with A, with B
-    own_rounds: Floats  # (K,)           number of labels in these four accounts
-    correction: Floats  # (K, 2, 2 · 6)  of A and B, for the clues, see `mixtures.correct`
-    clue_diagonal: Floats  # (K, 2, 2 · 6)  of their C
-    clue_factor: Floats  # (K, 2, 2 · 15)
+    score: Floats  # (K, 2, 3)           losses of m and b, and of the last label
+    final: Floats  # (K, 2, 2)           losses without and with the correction
+    sides: Floats  # (K, 2)              losses of both sides
+    own_rounds: Floats  # (K,)           number of labels in these five accounts
+    correction: Floats  # (K, 2, 6)      for the clues, see `mixtures._correct`
+    clue_diagonal: Floats  # (K, 2, 6)   of its C
+    clue_factor: Floats  # (K, 2, 15)
     errors: Floats  # (K, 2)             newest error, in deviations
     nearby: Floats  # (K,)               mean of the neighbors'
     last: Floats  # (K,)                 newest label, 0 before
-    # of labels ±1, counts of those that repeated, and that changed; of others their mean, and how
-    # much larger its squared errors are than those of the last label
-    turns: Floats  # (K, 2)
+    level: Floats  # (K, 2)              mean of labels, and its mean squared error less last's
+    turns: Floats  # (K, 2)              of labels ±1, how many repeated, and how many changed
     odds: Floats  # (K,)                 of ±1, log-odds that the next label is the last one; else 1
     noise: Floats  # (K, 2)              sum of squared errors, and their number
     quantiles: Floats  # (K, J)          of errors, in deviations, core/quantiles.py
-    prior: Floats  # (K, F)              weights before any loss
+    bound: Floats  # (K, 5)              which labels are believed, core/belief.py
+    low: Floats  # (K, d)                ranges of inputs
+    high: Floats  # (K, d)
+    gate: Floats  # (K, 2)               how far beyond an input may be; the number of wild ones
+    past: Floats  # (K, R, 4)            labels and errors, core/seasons.py
+    season: Floats  # (K, 5)             its clock and its periods
     lag: Floats  # (K,)                  column of the newest lag, -1 without
     is_linear: Floats  # (K,)            1 where the last kernel is the linear one, else 0
-    # what follows from the accounts
-    by_evidence: Floats  # (K, 2, F)     weights of m
-    by_regret: Floats  # (K, 2, F)       of ms
-    by_own: Floats  # (K, 2, E)          of b
-    top: Floats  # (K, 2, 4)             of the three, and of the last label
-    # since 0.4; last, and with a default, so that pickles of before are read
-    sides: Floats = NOTHING  # (K, 2)    losses of both sides, also of `own_rounds` labels
-    trust: Floats = NOTHING  # (K, 2)    weights of both sides, from these losses
-    bound: Floats = NOTHING  # (K, 5)    which labels are believed, core/belief.py
-    low: Floats = NOTHING  # (K, d)      ranges of inputs
-    high: Floats = NOTHING  # (K, d)
-    gate: Floats = NOTHING  # (K, 2)     how far beyond an input may be; the number of wild ones
-    past: Floats = NOTHING  # (K, R, 4)  labels and errors, core/seasons.py
-    season: Floats = NOTHING  # (K, 5)   its clock and its periods
+    # weights, which follow from the accounts
+    by_regret: Floats  # (K, 2, F)       in m
+    by_own: Floats  # (K, 2, E)          in b
+    top: Floats  # (K, 2, 4)             of m and b, of the last label and of the lag
+    decided: Floats  # (K, 2, 2)         without and with the correction
+    trust: Floats  # (K, 2)              of both sides
+
+
+class State(Fields):
+    """The fields as a law has them."""
+
+    __slots__ = ()
+    __signature__ = inspect.signature(Fields)  # for compiled code, which makes states, too
+
+    def __new__(cls, *values: Any, **named: Any) -> "State":
+        """Make a state; of the fields of an older one, which a pickle gives by position, `Before`.
+
+        Those began with the sums.
+        """
+        is_old = len(values) > 0 and np.ndim(values[0]) == 3
+        made: Any = Before(*values) if is_old else super().__new__(cls, *values, **named)
+        return made  # type: ignore[no-any-return]
 
 
 #: Axes of the fields behind the learners': S sides, F fits, D features, E experts, and what `init`
@@ -167,10 +164,10 @@ class State(NamedTuple):
 SHAPES = {
     name: shape
     for shape, names in {
-        "FD": "sums own", "F": "counts own_counts", "S": "rounds errors sides", "ST": "score top",
-        "SF": "loss regret variance by_evidence by_regret", "SE": "own_regret own_variance by_own",
-        "S3": "final", "SA": "correction", "2": "turns noise trust gate", "B": "bound",
-        "I": "low high", "RP": "past", "Z": "season", "": "own_rounds nearby last",
+        "FD": "sums own", "F": "counts own_counts", "S": "rounds errors sides", "ST": "top",
+        "SF": "loss regret variance by_regret", "SE": "own_regret own_variance by_own",
+        "SM": "score", "S2": "final decided", "SC": "correction", "B": "bound", "I": "low high",
+        "2": "level turns noise trust gate", "RP": "past", "": "own_rounds nearby last",
     }.items()
     for name in names.split()
 }  # fmt: skip
@@ -201,32 +198,14 @@ class Params(NamedTuple):
     period: float = -1.0  # 0: there is none; -1: it is looked for
 
 
-class Note(NamedTuple):
-    """What else a learner notes of a prediction until its label comes."""
-
-    shares: Floats  # (F,)  weight of each fit in the prediction, θ and φ together
-    f: Floats  # (1,)       the prediction before corrections
-    spread: Floats  # (3,)  of the deviation told then: s², -1 if unknown; 0; disagreement
-    weight: Floats  # (1,)  of the sample in fits and accounts, 1 unless the host says so
-
-
-@inner
-def _noted(notes: Floats, n_fits: int) -> Note:
-    """The part that is of both."""
-    n = 2 * (2 * n_fits + 10 + N_CLUES)
-    m = n + n_fits
-    return Note(notes[n:m], notes[m : m + 1], notes[m + 1 : m + 4], notes[m + 4 :])
-
-
 def n_notes(state: State) -> int:
-    """Numbers in a learner's row of notes."""
-    n_fits: int = state.sums.shape[1]
-    return 5 * n_fits + 25 + 2 * N_CLUES
+    """Numbers in a learner's row of notes: of both sides, and of the prediction."""
+    return 2 * mixtures.n_side(state.sums.shape[1]) + N_BOTH
 
 
 def alone_prediction(notes: Floats, n_fits: int) -> Floats:
     """What the learners alone predicted: of notes (K, ·), (K,)."""
-    y_hat: Floats = notes[..., 2 * (2 * n_fits + 10 + N_CLUES) - 1]  # the last number of the side
+    y_hat: Floats = notes[..., 2 * mixtures.n_side(n_fits) - 1]
     return y_hat
 
 
@@ -247,43 +226,34 @@ def memories(n_fits: int) -> Ints:
 def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction) -> None:
     """The experts, the mixtures of them, and the correction; in the network and alone."""
     n_fits, n_kernels = state.sums.shape[1], inputs.z.shape[1]
-    is_logistic = params.loss.kind == LOGISTIC
-    final, weights = np.empty(3), np.empty(2 * n_fits + 2)
-    room = seasons.room_for(inputs.z, state.diagonal[0, 0])
+    shares, room = np.empty(2 * n_fits + 2), seasons.room_for(inputs.z, state.diagonal[0, 0])
     for k in range(len(prediction.y_hat)):
         z = _seen(room, state, inputs.z[k], k, seasons.target(state.season[k]))
         ago = seasons.season_ago(state.past[k], state.season[k])
-        note = _noted(prediction.notes[k], n_fits)
-        note.spread[0], note.spread[1], note.weight[0] = _noise(state, k), 0.0, 1.0
         wild = is_wild(inputs.x[k], state.low[k], state.high[k], state.gate[k, 0])
-        write_weights(weights, state, k)
-        for i in range(n_fits):
-            note.shares[i] = weights[i] + weights[n_fits + i]
-        prediction.y_hat[k] = note.f[0] = 0.0
+        f, prediction.y_hat[k], notes = 0.0, 0.0, prediction.notes[k]
         for side in range(2):
-            told = side_of(prediction.notes[k], n_fits, side)
+            told = side_of(notes, n_fits, side)
             _consult(told.experts, state, _base(params, inputs, k), z, k, side)
-            f = mixed(told, state, k, side)
-            note.f[0] += state.trust[k, side] * f
-            correct(told, f, state, k, side, is_logistic, ago)
-            scale = params.horizon * loss_scale(
-                state.final[k, side], state.own_rounds[k], is_logistic
-            )
-            evidence(final, state.final[k, side], scale, FINAL_PRIOR)
-            told.y_hat[0] = _calm(state, k) if wild else dot(final, told.final)
+            mixtures.predict_side(told, state, params, ago, k, side)
+            if wild:
+                told.y_hat[0] = _calm(state, k)
+            f += state.trust[k, side] * told.final[0]
             prediction.y_hat[k] += state.trust[k, side] * told.y_hat[0]
-        experts = side_of(prediction.notes[k], n_fits, NETWORK).experts
-        note.spread[2] = _disagreement(note, experts)
+        write_weights(shares, state, k)
+        notes[NOISE], notes[APART], notes[WEIGHT] = _noise(state, k), 0.0, 1.0
+        for i in range(n_fits):
+            shares[i] += shares[n_fits + i]
+            notes[APART] += shares[i] * (notes[i] - f) ** 2
         for p in range(n_kernels):
-            prediction.by_kernel[k, p] = _by_kernel(note, experts, p, n_fits)
+            prediction.by_kernel[k, p] = _by_kernel(shares, notes, p, n_fits)
 
 
 @inner
 def _calm(state: State, k: int) -> float:
-    """What to predict without looking at inputs: the last label, or the mean of labels."""
-    if state.turns[k, 1] < 0:
-        return float(state.turns[k, 0])
-    return float(state.last[k] * state.odds[k])
+    """What to predict without looking at inputs: the mean of labels, or the last label."""
+    level = state.level[k]
+    return float(level[0] if level[1] < 0 else state.last[k] * state.odds[k])
 
 
 @inner
@@ -320,12 +290,12 @@ def _consult(experts: Floats, state: State, base: float, z: Array, k: int, side:
 
 
 @inner
-def _by_kernel(note: Note, experts: Floats, kernel: int, n_fits: int) -> float:
+def _by_kernel(shares: Floats, experts: Floats, kernel: int, n_fits: int) -> float:
     """What the fits of a kernel predict, by the weights they have in the mixture."""
     total, weight, last = 0.0, 0.0, n_fits - 2
     for i in range(kernel, n_fits if kernel == last else kernel + 1):
-        total += note.shares[i] * experts[i]
-        weight += note.shares[i]
+        total += shares[i] * experts[i]
+        weight += shares[i]
     return total / weight if weight > 0 else experts[kernel]
 
 
@@ -339,19 +309,18 @@ def local_step(
     A learner without a label, NaN, or with one that it does not believe, says again what they are.
     """
     n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
-    gain, clue_gain = np.empty(state.sums.shape[2], state.sums.dtype), np.empty(N_CLUES)
+    gain, clue_gain = np.empty(state.sums.shape[2], state.sums.dtype), np.empty(mixtures.N_CLUES)
     room = seasons.room_for(inputs.z, state.diagonal[0, 0])
     for k in range(len(y)):
         label, residual, notes = y[k], 0.0, prediction.notes[k]
         if not math.isnan(label):
             label = _believed(state, inputs.x[k], notes, label, is_logistic, k)
         if not math.isnan(label):
-            note = _noted(notes, n_fits)
-            add_label(state, params.loss.kind, notes, label, clue_gain, k)
+            mixtures.add_label(state, params.loss.kind, notes, label, clue_gain, k)
             z = _seen(room, state, inputs.z[k], k, state.season[k, seasons.STEP])
             change = label - _base(params, inputs, k)
-            _learn_fits(state, params, z, note, change, gain, k)
-            _learn_deviation(state, params, note, label - prediction.y_hat[k], k)
+            _learn_fits(state, params, z, change, notes[WEIGHT], gain, k)
+            _learn_deviation(state, params, notes, label - prediction.y_hat[k], k)
             if is_logistic:
                 _count_turn(state, label, k)
             else:
@@ -398,7 +367,7 @@ def _count_turn(state: State, y: float, k: int) -> None:
 @inner
 def _learn_level(state: State, last: float, y: float, k: int) -> None:
     """Compare the mean of labels with the last one, and take the label into it."""
-    level, share = state.turns[k], 1 / state.bound[k, 1]
+    level, share = state.level[k], 1 / state.bound[k, 1]
     level[1] += share * ((y - level[0]) ** 2 - (y - last) ** 2 - level[1])
     level[0] += share * (y - level[0])
 
@@ -418,13 +387,13 @@ def _say(state: State, message: Message, residual: float, k: int) -> None:
 
 @inner
 def _learn_fits(
-    state: State, params: Params, features: Array, note: Note, y: float, gain: Array, k: int
+    state: State, params: Params, features: Array, y: float, weight: float, gain: Array, k: int
 ) -> None:
     """Take the sample into all fits."""
-    n_fits, real = len(note.shares), state.sums.dtype.type
+    n_fits, real = state.sums.shape[1], state.sums.dtype.type
     for i in range(n_fits):
         z, before = features[min(i, n_fits - 2)], state.own_counts[k, i]
-        step = real(_fit_step(state, params, z, gain, y, note.weight[0], k, i))
+        step = real(_fit_step(state, params, z, gain, y, weight, k, i))
         n = state.own_counts[k, i] = _forget(params, i, n_fits) * before + 1
         moved = state.counts[k, i] + (n - before)
         leak, total = _leak(moved, n), state.sums[k, i]
@@ -474,18 +443,17 @@ def _fit_step(
 
 
 @inner
-def _learn_deviation(state: State, params: Params, note: Note, error: float, k: int) -> None:
+def _learn_deviation(state: State, params: Params, notes: Floats, error: float, k: int) -> None:
     """Compare an error with the deviation of its prediction: learn its quantiles, and the noise.
 
     Errors of h steps ahead overlap: h of them tell about as much as one.
     """
-    if note.spread[0] >= 0 and params.loss.kind != LOGISTIC:
-        in_deviations = error / _foretold(note, note.spread[0])
+    if notes[NOISE] >= 0 and params.loss.kind != LOGISTIC:
+        in_deviations = error / _foretold(notes, notes[NOISE])
         learn_error(state.quantiles[k], in_deviations, params.horizon)
     n = state.noise[k, 1]
-    keep, variance = min(2 * n / (2 * n + 1), 1 - NOISE_FADE / params.horizon), 0.0
-    if n > 0:
-        variance = state.noise[k, 0] / n
+    keep = min(2 * n / (2 * n + 1), 1 - NOISE_FADE / params.horizon)
+    variance = state.noise[k, 0] / n if n > 0 else 0.0
     state.noise[k, 0] = keep * state.noise[k, 0] + robust_square(error, variance)
     state.noise[k, 1] = keep * n + 1
 
@@ -505,18 +473,9 @@ def _noise(state: State, k: int) -> float:
 
 
 @inner
-def _foretold(note: Note, noise: float) -> float:
+def _foretold(notes: Floats, noise: float) -> float:
     """√ (s² + Σ_i w_i (f_i − f)²): noise and disagreement."""
-    return max(math.sqrt(noise + note.spread[2]), LEAST_DEVIATION)
-
-
-@inner
-def _disagreement(note: Note, experts: Floats) -> float:
-    """Σ_i w_i (f_i − f)² over the fits."""
-    total = 0.0
-    for i in range(len(note.shares)):
-        total += note.shares[i] * (experts[i] - note.f[0]) ** 2
-    return total
+    return max(math.sqrt(noise + notes[APART]), LEAST_DEVIATION)
 
 
 @sweep
@@ -586,18 +545,21 @@ def deviation(
     known: before the first sample of a learner and its neighbors.
     """
     n_fits, room = state.sums.shape[1], seasons.room_for(inputs.z, state.diagonal[0, 0])
+    shares = np.empty(2 * n_fits + 2)
     for k in range(len(out)):
-        note, noise = _noted(prediction.notes[k], n_fits), _noise(state, k)
+        notes, noise = prediction.notes[k], _noise(state, k)
         if params.loss.kind != LOGISTIC:
-            known = _foretold(note, max(noise, 0.0))
+            known = _foretold(notes, max(noise, 0.0))
             out[k] = width(state.quantiles[k]) * known if noise >= 0 else np.inf
             continue
-        square = note.spread[2]
-        z = _seen(room, state, inputs.z[k], k, seasons.target(state.season[k]))
+        z, square = (
+            _seen(room, state, inputs.z[k], k, seasons.target(state.season[k])),
+            notes[APART],
+        )
+        write_weights(shares, state, k)
         for i in range(n_fits):
-            factor, diagonal = state.factor[k, i], state.diagonal[k, i]
-            open_part = float(variance(factor, diagonal, z[min(i, n_fits - 2)]))
-            square += note.shares[i] * open_part
+            reach = variance(state.factor[k, i], state.diagonal[k, i], z[min(i, n_fits - 2)])
+            square += (shares[i] + shares[n_fits + i]) * float(reach)
         out[k] = math.sqrt(square)
 
 
@@ -685,32 +647,24 @@ class DOMKRLS(CompiledAlgorithm):
                 f"newest_lag must be below the {sizes.n_inputs} inputs, got {self.newest_lag}"
             )
         n, n_fits, period = sizes.n_learners, sizes.n_kernels + 1, max(self.compiled.period, 0.0)
-        horizon, lag = self.compiled.horizon, self.compiled.newest_lag
-        most = int(period * np.ceil(horizon / period)) if period else 0
+        most = int(period * np.ceil(self.compiled.horizon / period)) if period else 0
         axes = {
-            "S": 2, "F": n_fits, "D": sizes.n_features, "E": 2 * n_fits + (1 if lag < 0 else 2),
-            "T": N_TOP, "3": 3, "A": 2 * N_CLUES, "2": 2, "B": N_BOUND, "I": sizes.n_inputs,
-            "R": max(seasons.REMEMBERED, most), "P": seasons.N_PAST, "Z": seasons.N_SEASON,
+            "S": 2, "F": n_fits, "D": sizes.n_features, "I": sizes.n_inputs, "T": mixtures.N_TOP,
+            "E": 2 * n_fits + 1 + (self.newest_lag is not None), "M": len(mixtures.TOP_PRIOR),
+            "2": 2, "C": mixtures.N_CLUES, "B": N_BOUND, "P": seasons.N_PAST,
+            "R": max(seasons.REMEMBERED, most),
         }  # fmt: skip
-        made: dict[str, Any] = {
-            name: np.zeros(
-                (n, *(axes[axis] for axis in shape)), sizes.dtype if shape == "FD" else float
-            )
-            for name, shape in SHAPES.items()
-        }
-        made["season"][:, [seasons.AHEAD, seasons.WAVES, seasons.PERIOD]] = (
-            horizon - 1,
-            period,
-            period,
-        )
-        for name, values in self._constants(sizes, period).items():
-            made[name] = np.tile(values, (n, *[1] * np.ndim(values)))
-        state = State(**made)
+        first = self._first_values(sizes, period)
+        for name, shape in SHAPES.items():
+            kind = sizes.dtype if shape == "FD" else float
+            first[name] = np.zeros([axes[axis] for axis in shape], kind)
+        tiled = {name: np.tile(values, (n, *[1] * values.ndim)) for name, values in first.items()}
+        state = State(**tiled)
         mix(state, self.compiled)
         return state
 
-    def _constants(self, sizes: Sizes, period: float) -> dict[str, Array]:
-        """What a learner's fields that are not 0 begin with."""
+    def _first_values(self, sizes: Sizes, period: float) -> dict[str, Array]:
+        """What the fields of one learner begin with that are not in `SHAPES`."""
         lengths, with_waves = [*sizes.lengths], sizes.n_inputs + 1 + seasons.N_WAVES
         if sizes.linear and period and with_waves <= sizes.n_features:
             lengths[-1] = with_waves
@@ -719,12 +673,12 @@ class DOMKRLS(CompiledAlgorithm):
         lengths, ridges = [*lengths, lengths[-1]], np.append(ridges, ridges[-1])
         fits = first_factors(tuple(lengths), sizes.n_features, ridges)
         factor, diagonal = (each.astype(sizes.dtype) for each in fits)
-        clues = first_factors((N_SHORT, N_CLUES), N_CLUES, CORRECTOR_RIDGE)
-        clue_factor, clue_diagonal = (np.tile(each.ravel(), (2, 1)) for each in clues)
+        n, ridge = mixtures.N_CLUES, mixtures.CORRECTOR_RIDGE
+        clue_factor, clue_diagonal = first_factors((n, n), n, ridge)
         return {
             "diagonal": diagonal, "factor": factor, "clue_diagonal": clue_diagonal,
             "clue_factor": clue_factor, "odds": np.array(1.0), "quantiles": FIRST_ROW,
-            "prior": first_weights(len(lengths), sizes.linear),
+            "season": np.array([0.0, self.compiled.horizon - 1, period, period, 0.0]),
             "lag": np.array(float(self.compiled.newest_lag)),
             "is_linear": np.array(float(sizes.linear)),
         }  # fmt: skip
@@ -774,21 +728,3 @@ class DOMKRLS(CompiledAlgorithm):
     def bank(self) -> Dictionary:
         """With the linear kernel."""
         return default_bank()
-
-
-def first_weights(n_fits: int, is_linear: bool) -> Floats:
-    """The fits' weights before any loss, (F,): the linear kernel's are half.
-
-    Within the linear kernel, and within the others, memories have the shares MEMORY_PRIOR.
-    """
-    memory = memories(n_fits)
-    weights: Floats = np.array(MEMORY_PRIOR)[memory]
-    split = n_fits - 2 if is_linear and n_fits > 2 else 0
-    for group in (slice(0, split), slice(split, n_fits)):
-        for j in range(2):
-            mine = memory[group] == j
-            weights[group][mine] /= max(mine.sum(), 1)
-        if split:
-            weights[group] /= 2 * weights[group].sum()
-    weights /= weights.sum()
-    return weights

@@ -1,7 +1,7 @@
 """The mixtures of DOMKRLS: experts, what weighs them, their accounts, and the corrector.
 
 A learner has two sides: in its network, and alone. Both have the same mixtures of their own
-experts, and the same law; they differ in what stands for θ, and in whose accounts weigh m and ms.
+experts, and the same law; they differ in what stands for θ, and in whose accounts weigh m.
 `least_squares.py` describes the parts.
 """
 
@@ -21,11 +21,10 @@ from domkl.typing import Floats
 if TYPE_CHECKING:
     from domkl.algorithms.least_squares import Params, State
 
-#: Prior weights in the mixture b: own fits; last label and lag.
+#: Prior weights in the mixture b, beside the θs: own fits together; last label and lag, each.
 OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
-#: Prior weights of the mixtures m, ms and b and of the last label.
-TOP_PRIOR = np.array([0.48, 0.46, 0.05, 0.01])
-N_TOP = len(TOP_PRIOR)
+#: Prior weights of the mixtures m and b and of the last label.
+TOP_PRIOR = np.array([0.94, 0.05, 0.01])
 #: Prior weight of the learner alone after many labels, and the number of labels at half of it.
 ALONE_PRIOR, ALONE_LABELS = 0.66, 200.0
 #: Prior weight of the newest value before labels tell what the network is worth here, because
@@ -33,16 +32,17 @@ ALONE_PRIOR, ALONE_LABELS = 0.66, 200.0
 #: half of it; without a lag, of the last label while it is the only one.
 ONE_LABEL, FEW_LABELS = 0.5, 2.0
 #: Variance within which losses at the top are squares, relative to the other accounts. An expert
-#: that follows the last label errs rarely and by much, and that must count.
+#: that follows the last label errs rarely and by much, and that must count: after a jump of the
+#: level it has to win within a few labels.
 TOP_REACH = 4.0
-#: Prior weights of no correction, A and B.
-FINAL_PRIOR = np.array([0.9, 0.05, 0.05])
-#: Corrector: weight of ‖w‖² relative to the squared errors, and the memories of A and B.
-CORRECTOR_RIDGE, CORRECTOR_MEMORY = 10.0, (1.0, 0.999)
+#: Prior weights of no correction, and of one.
+FINAL_PRIOR = np.array([0.95, 0.05])
+#: Corrector: weight of ‖w‖² relative to the squared errors; its memory is 1 − CORRECTOR_FADE.
+CORRECTOR_RIDGE, CORRECTOR_FADE = 10.0, 0.001
 #: Largest error in deviations, as a clue and in regrets.
 CLIP = 5.0
-#: Number of clues of B, and of A, which has the first of them.
-N_CLUES, N_SHORT = 6, 4
+#: Number of weights at the top, of weights at the end, and of clues.
+N_TOP, N_FINAL, N_CLUES = 4, 2, 6
 NETWORK, ALONE = 0, 1
 
 
@@ -50,8 +50,8 @@ class Side(NamedTuple):
     """What one side of a learner predicts."""
 
     experts: Floats  # (2F + 2,)  θs, φs, last label, lag; alone φs stand for the θs
-    mixtures: Floats  # (4,)      m, ms, b, last label
-    final: Floats  # (3,)         without correction, with A, with B
+    mixtures: Floats  # (4,)      m, b, last label, lag
+    final: Floats  # (2,)         without and with the correction
     clues: Floats  # (6,)         see `correct`
     y_hat: Floats  # (1,)
 
@@ -66,63 +66,69 @@ class Label(NamedTuple):
     variance: float  # within which losses are squares
 
 
+@scalar
+def n_side(n_fits: int) -> int:
+    """Numbers that are noted of one side."""
+    return 2 * n_fits + 2 + N_TOP + N_FINAL + N_CLUES + 1
+
+
 @inner
 def side_of(notes: Floats, n_fits: int, side: int) -> Side:
     """The part of a learner's row of notes that is of one side."""
-    n = side * (2 * n_fits + 10 + N_CLUES)
-    m = n + 2 * n_fits + 2
-    end = m + 7 + N_CLUES
-    final, clues = notes[m + 4 : m + 7], notes[m + 7 : end]
-    return Side(notes[n:m], notes[m : m + 4], final, clues, notes[end : end + 1])
+    row = notes[side * n_side(n_fits) : (side + 1) * n_side(n_fits)]
+    i = 2 * n_fits + 2
+    j, k = i + N_TOP, i + N_TOP + N_FINAL
+    return Side(row[:i], row[i:j], row[j:k], row[k : k + N_CLUES], row[k + N_CLUES :])
 
 
 @inner
-def mixed(told: Side, state: "State", k: int, side: int) -> float:
-    """Write the mixtures of the experts; give the mixture of them."""
-    mixtures, experts, place = told.mixtures, told.experts, len(told.experts) - 2
-    mixtures[0] = dot(state.by_evidence[k, side], experts)
-    experts[place] = mixtures[0]  # stands for the last label before there is one
-    if has_last(state, k):
-        experts[place] = state.last[k] * state.odds[k]
-    mixtures[1] = dot(state.by_regret[k, side], experts)
-    mixtures[2] = dot(state.by_own[k, side], experts)
-    mixtures[3] = experts[place]
-    return float(dot(state.top[k, side], mixtures) + rest(state.top[k, side]) * experts[place + 1])
+def predict_side(told: Side, state: "State", params: "Params", ago: int, k: int, side: int) -> None:
+    """Write the mixtures of the experts, the mixture of these, its correction, and the decision."""
+    mixtures, experts, last = told.mixtures, told.experts, len(told.experts) - 2
+    mixtures[0] = dot(state.by_regret[k, side], experts)
+    # m stands for the last label before there is one
+    experts[last] = state.last[k] * state.odds[k] if has_last(state, k) else mixtures[0]
+    mixtures[1] = dot(state.by_own[k, side], experts)
+    mixtures[2], mixtures[3] = experts[last], experts[last + 1]
+    told.final[0] = dot(state.top[k, side], mixtures)
+    _correct(told, state, params, ago, k, side)
+    told.y_hat[0] = dot(state.decided[k, side], told.final)
 
 
 @sweep
 def mix(state: "State", params: "Params") -> None:
     """Write all weights, which follow from the accounts."""
-    n_fits, is_logistic = state.sums.shape[1], params.loss.kind == LOGISTIC
-    own_prior, prior = np.empty(state.own_regret.shape[2]), np.empty(2)
-    for i in range(2 * n_fits, len(own_prior)):
-        own_prior[i] = LAST_PRIOR
+    n_fits, has_lag = state.sums.shape[1], params.newest_lag >= 0
+    prior, sides = np.full(state.own_regret.shape[2], LAST_PRIOR), np.empty(2)
+    for i in range(n_fits):
+        prior[i], prior[n_fits + i] = (1 - OWN_PRIOR) / n_fits, OWN_PRIOR / n_fits
     for k in range(len(state.rounds)):
-        for i in range(n_fits):
-            own_prior[i] = (1 - OWN_PRIOR) * state.prior[k, i]
-            own_prior[n_fits + i] = OWN_PRIOR * state.prior[k, i]
         n, labels = state.own_rounds[k], state.own_counts[k, 0]
-        share = ONE_LABEL if labels == 1 and not is_logistic else 0.0
-        if params.newest_lag >= 0:
+        share = ONE_LABEL if labels == 1 and params.loss.kind != LOGISTIC else 0.0
+        if has_lag:
             share = ONE_LABEL / (1 + (labels / (FEW_LABELS * params.horizon)) ** 2)
         for side in range(2):
-            scale = loss_scale(state.loss[k, side], state.rounds[k, side], is_logistic)
-            evidence(state.by_evidence[k, side], state.loss[k, side], scale, state.prior[k])
             regret, variance = state.regret[k, side], state.variance[k, side]
-            polynomial(state.by_regret[k, side], regret, variance, state.prior[k])
+            polynomial(state.by_regret[k, side], regret, variance, prior)
             regret, variance = state.own_regret[k, side], state.own_variance[k, side]
-            polynomial(state.by_own[k, side], regret, variance, own_prior)
-            scale = params.horizon * loss_scale(state.score[k, side], n, is_logistic)
+            polynomial(state.by_own[k, side], regret, variance, prior)
             top = state.top[k, side]
-            evidence(top, state.score[k, side], scale, TOP_PRIOR)
-            for j in range(N_TOP):
+            _weigh(top, state.score[k, side], n, TOP_PRIOR, params)
+            for j in range(len(TOP_PRIOR)):
                 top[j] *= 1 - share
-            if params.newest_lag < 0:
-                top[3] += share
-        prior[1] = ALONE_PRIOR * labels**2 / (labels**2 + ALONE_LABELS**2)
-        prior[0] = 1 - prior[1]
-        scale = params.horizon * loss_scale(state.sides[k], n, is_logistic)
-        evidence(state.trust[k], state.sides[k], scale, prior)
+            top[3] = 0.0
+            top[3 if has_lag else 2] += share
+            _weigh(state.decided[k, side], state.final[k, side], n, FINAL_PRIOR, params)
+        sides[1] = ALONE_PRIOR * labels**2 / (labels**2 + ALONE_LABELS**2)
+        sides[0] = 1 - sides[1]
+        _weigh(state.trust[k], state.sides[k], n, sides, params)
+
+
+@inner
+def _weigh(weights: Floats, loss: Floats, n: float, prior: Floats, params: "Params") -> None:
+    """Weigh by evidence: exp(−L/2s²h); the logistic loss is the logarithm of a probability."""
+    scale = 1.0 if params.loss.kind == LOGISTIC else 2 * mean_loss(loss, n)
+    evidence(weights, loss, params.horizon * scale, prior)
 
 
 @inner
@@ -131,27 +137,17 @@ def write_weights(weights: Floats, state: "State", k: int) -> None:
     n_fits = state.sums.shape[1]
     cleared(weights)
     for side in range(2):
-        share, b = state.trust[k, side], state.by_own[k, side]
-        top = state.top[k, side]
-        m, ms, by_b, last = top[0], top[1], top[2], top[3]
-        weights[2 * n_fits + 1] += share * rest(top)
-        last += by_b * b[2 * n_fits]
+        share, b, top = state.trust[k, side], state.by_own[k, side], state.top[k, side]
+        m, by_b, last = top[0], top[1], top[2] + top[1] * b[2 * n_fits]
         if not has_last(state, k):  # m stands for the last label
             m, last = m + last, 0.0
         for i in range(n_fits):
             place = i if side == NETWORK and state.counts[k, i] > 0 else n_fits + i
-            by_evidence, by_regret = state.by_evidence[k, side, i], state.by_regret[k, side, i]
-            weights[place] += share * (m * by_evidence + ms * by_regret + by_b * b[i])
+            weights[place] += share * (m * state.by_regret[k, side, i] + by_b * b[i])
             weights[n_fits + i] += share * by_b * b[n_fits + i]
         weights[2 * n_fits] += share * last
-        if len(b) > 2 * n_fits + 1:
-            weights[2 * n_fits + 1] += share * by_b * b[2 * n_fits + 1]
-
-
-@inner
-def rest(top: Floats) -> float:
-    """What the weights at the top leave for the lag."""
-    return max(1 - float(top[0] + top[1] + top[2] + top[3]), 0.0)
+        lag = by_b * b[2 * n_fits + 1] if len(b) > 2 * n_fits + 1 else 0.0
+        weights[2 * n_fits + 1] += share * (top[3] + lag)
 
 
 @inner
@@ -161,16 +157,14 @@ def has_last(state: "State", k: int) -> bool:
 
 
 @inner
-def correct(
-    told: Side, f: float, state: "State", k: int, side: int, is_logistic: bool, ago: int
-) -> None:
-    """Write the clues, and the prediction without and with the correction.
+def _correct(told: Side, state: "State", params: "Params", ago: int, k: int, side: int) -> None:
+    """Write the clues, and the prediction with the correction.
 
-    The clues are 1, the newest error, that of the neighbors, and that of a season ago for A; for B
-    also how far the newest label and that of a season ago are from the prediction.
+    The clues are 1, the newest error, that of the neighbors, and that of a season ago; and how far
+    the newest label and that of a season ago are from the prediction.
     """
-    deviation, clues = 0.0, told.clues
-    if state.own_rounds[k] > 0 and not is_logistic:
+    f, clues, deviation = told.final[0], told.clues, 0.0
+    if state.own_rounds[k] > 0 and params.loss.kind != LOGISTIC:
         deviation = math.sqrt(state.final[k, side, 0] / state.own_rounds[k])
     cleared(clues)
     clues[0], clues[1] = 1.0, state.errors[k, side]
@@ -180,10 +174,7 @@ def correct(
         if ago >= 0:
             clues[3] = state.past[k, ago, 1 + side]
             clues[5] = _clipped((state.past[k, ago, 0] - f) / deviation)
-    told.final[0] = f
-    for j in range(2):
-        fit = state.correction[k, side, N_CLUES * j : N_CLUES * (j + 1)]
-        told.final[1 + j] = f + deviation * dot(fit, clues)
+    told.final[1] = f + deviation * dot(state.correction[k, side], clues)
 
 
 @inner
@@ -193,32 +184,27 @@ def add_label(state: "State", kind: int, notes: Floats, y: float, gain: Floats, 
     The first label is not in the learner's own accounts: see the page of least_squares.py.
     """
     n_fits, n, weight = state.sums.shape[1], state.own_rounds[k], notes[len(notes) - 1]
-    own_keep, has = 2 * n / (2 * n + 1), has_last(state, k)
-    between = Label(kind, y, weight, own_keep, 0.0)
+    keep, has = 2 * n / (2 * n + 1), has_last(state, k)
     for side in range(2):
-        told, loss, rounds = (
-            side_of(notes, n_fits, side),
-            state.loss[k, side],
-            state.rounds[k, side],
-        )
+        told, rounds = side_of(notes, n_fits, side), state.rounds[k, side]
+        loss, score, final = state.loss[k, side], state.score[k, side], state.final[k, side]
         label = Label(kind, y, weight, 2 * rounds / (2 * rounds + 1), mean_loss(loss, rounds))
         _add_losses(loss, told.experts, label)
-        _add_mixture(state.regret[k, side], state.variance[k, side], told, 1, label)
+        _add_mixture(state.regret[k, side], state.variance[k, side], told, 0, label)
         state.rounds[k, side] = label.keep * rounds + weight
         if has:
             if n > 0 and kind != LOGISTIC:
                 _learn_correction(state, told, y, gain, k, side)
-            score, final = state.score[k, side], state.final[k, side]
             variance = mean_loss(score, n)
-            label = Label(kind, y, weight, own_keep, variance)
-            _add_mixture(state.own_regret[k, side], state.own_variance[k, side], told, 2, label)
+            label = Label(kind, y, weight, keep, variance)
+            _add_mixture(state.own_regret[k, side], state.own_variance[k, side], told, 1, label)
+            _add_losses(score, told.mixtures, Label(kind, y, weight, keep, TOP_REACH * variance))
+            _add_losses(final, told.final, Label(kind, y, weight, keep, mean_loss(final, n)))
             _add_losses(
-                score, told.mixtures, Label(kind, y, weight, own_keep, TOP_REACH * variance)
+                state.sides[k, side : side + 1], told.y_hat, Label(kind, y, weight, keep, 0.0)
             )
-            _add_losses(final, told.final, Label(kind, y, weight, own_keep, mean_loss(final, n)))
-            _add_losses(state.sides[k, side : side + 1], told.y_hat, between)
     if has:
-        state.own_rounds[k] = own_keep * n + weight
+        state.own_rounds[k] = keep * n + weight
 
 
 @inner
@@ -246,14 +232,11 @@ def _learn_correction(
     state.errors[k, side] = 0.0
     if variance == 0:
         return
-    error, n = _clipped((y - told.final[0]) / math.sqrt(variance)), N_CLUES * (N_CLUES - 1) // 2
-    for j in range(2):
-        fit = state.correction[k, side, N_CLUES * j : N_CLUES * (j + 1)]
-        diagonal = state.clue_diagonal[k, side, N_CLUES * j : N_CLUES * (j + 1)]
-        factor = state.clue_factor[k, side, n * j : n * (j + 1)]
-        memory, left = CORRECTOR_MEMORY[j], error - dot(fit, told.clues)
-        total = shrink(factor, diagonal, told.clues, gain, 1.0, memory, CORRECTOR_RIDGE)
-        added_scaled(fit, gain, left / total)
+    error = _clipped((y - told.final[0]) / math.sqrt(variance))
+    fit, left = state.correction[k, side], error - dot(state.correction[k, side], told.clues)
+    factor, diagonal = state.clue_factor[k, side], state.clue_diagonal[k, side]
+    total = shrink(factor, diagonal, told.clues, gain, 1.0, 1 - CORRECTOR_FADE, CORRECTOR_RIDGE)
+    added_scaled(fit, gain, left / total)
     state.errors[k, side] = error
 
 
@@ -267,12 +250,6 @@ def _clipped(value: float) -> float:
 def mean_loss(loss: Floats, rounds: float) -> float:
     """s², the mean loss of the best; 0 before any sample."""
     return float(smallest(loss) / rounds) if rounds > 0 else 0.0
-
-
-@inner
-def loss_scale(loss: Floats, rounds: float, is_logistic: bool) -> float:
-    """What losses are divided by: 2s²; the logistic one is the logarithm of a probability."""
-    return 1.0 if is_logistic else 2 * mean_loss(loss, rounds)
 
 
 @scalar

@@ -14,9 +14,8 @@ import math
 from domkl.core.jit import scalar
 from domkl.typing import Floats
 
-#: Root mean squares of errors within which labels are believed; more while there are few labels:
-#: by √(1 + YOUNG/n).
-BELIEVED, YOUNG = 20.0, 5.0
+#: Root mean squares of errors within which labels are believed.
+BELIEVED = 20.0
 #: Labels that are so many limits away do not count at all, unless inputs are as large as the error.
 HUGE = 5.0
 #: They widen the limit nevertheless, as errors of this part of it: if every twentieth label is so,
@@ -34,13 +33,13 @@ N_BOUND = 5
 def believed(row: Floats, y_hat: float, y: float, size: float) -> float:
     """The label as far as it is believed, NaN if not at all; the row takes it in.
 
-    ρ² = Q/n · (1 + YOUNG/n),  ỹ = ŷ + clip(y − ŷ, ±BELIEVED · ρ),  Q⁺ = 2n/(2n + 1) Q + (ỹ − ŷ)²
+    ρ² = Q/n,  ỹ = ŷ + clip(y − ŷ, ±BELIEVED · ρ),  Q⁺ = 2n/(2n + 1) Q + (ỹ − ŷ)²
 
     The row has Q, n, the errors beyond the limit in a row, the newest of them, and the number of
     labels that were not believed. Before the first label ρ is the size of the largest input.
     """
     total, n, error = row[0], row[1], y - y_hat
-    limit = BELIEVED * (math.sqrt(total / n * (1 + YOUNG / n)) if n > 0 else size)
+    limit = BELIEVED * (math.sqrt(total / n) if n > 0 else size)
     if abs(error) <= limit or (n > 0 and total == 0):
         row[2] = 0.0
     else:

@@ -8,16 +8,21 @@ import numpy as np
 from domkl.algorithms import least_squares
 from domkl.algorithms.base import Algorithm
 from domkl.algorithms.baselines import Alone
+from domkl.algorithms.before import Before
 from domkl.algorithms.least_squares import DOMKRLS, memories
-from domkl.algorithms.mixtures import N_CLUES, mix
+from domkl.algorithms.mixtures import mix, n_side
+from domkl.core.losses import Logistic
 from domkl.core.seasons import EVERY, FIRST_SEEING, PERIOD, WAVES
 from domkl.errors import DataError
 from domkl.typing import Array, Floats
 
-#: fields that learners of before 0.5 did not have
-NEW = ("past", "season")
-#: places of the four clues of before among those of now
+#: fields that learners of before 0.5 did not have, and those that are new since
+NEW, NEWER = ("past", "season"), ("level", "decided")
+#: places of the four clues of before 0.5 among those of now
 CLUES = [0, 1, 2, 4]
+#: of m, ms, b and the last label, of no correction, A and B, and of the corrections: what is left
+KEPT = {"score": slice(1, 4), "final": slice(0, 3, 2)}
+CORRECTOR = ("correction", "clue_diagonal", "clue_factor")
 
 
 def fields_of(name: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -44,27 +49,42 @@ def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any)
     if not isinstance(inner, DOMKRLS):
         return type(first)(*(np.array(found[name]) for name in first._fields))
     found = _with_quantiles(found, first)
-    has_sides = np.size(found.get("sides", ())) > 0
-    has_season = np.size(found.get("season", ())) > 0
-    if has_season:
+    is_new, has_season = NEWER[0] in found, np.size(found.get("season", ())) > 0
+    if is_new:
         fields: dict[str, Any] = {name: np.array(found[name]) for name in first._fields}
         made = least_squares.State(**fields)
-    elif has_sides:
-        made = _from_version_0_4(found, first)
     elif "combined" in found and "sums" not in found:
         made = _from_version_0_1(found, first, (inner.forget, inner.second_memory))
+    elif np.size(found.get("sides", ())) > 0:
+        made = _from_version_0_5(_shorter(found, inner), first)
     else:
-        made = _from_version_0_3(found, first)
+        made = _from_version_0_3(_shorter(found, inner), first)
     made = _within(made, inner.most_counts)
     _see_season(made, first, has_season)
-    if not has_season:
+    if not is_new:
         mix(made, inner.compiled)
     return made
 
 
 def is_old(state: Any) -> bool:
-    """Whether a state is one of before 0.5, as of a pickle."""
-    return isinstance(state, least_squares.State) and not state.season.size
+    """Whether a state is one of before 0.6, as of a pickle."""
+    return isinstance(state, Before)
+
+
+def _shorter(found: Mapping[str, Array], algorithm: DOMKRLS) -> dict[str, Array]:
+    """The fields of 0.2 to 0.5 without the mixture m and the corrector A of then.
+
+    The mean of labels was where counts of labels ±1 are.
+    """
+    made = {name: np.asarray(values) for name, values in found.items()}
+    for name, kept in KEPT.items():
+        made[name] = made[name][..., kept]
+    for name in CORRECTOR:
+        made[name] = made[name][..., made[name].shape[-1] // 2 :]
+    is_logistic = isinstance(algorithm.loss, Logistic)
+    made["level"] = made["turns"] * (0.0 if is_logistic else 1.0)
+    made["turns"] = made["turns"] * (1.0 if is_logistic else 0.0)
+    return made
 
 
 def of_now(algorithm: Algorithm, state: Any, first: Any) -> Any:
@@ -87,28 +107,36 @@ def notes_of_now(notes: Floats, y_hat: Floats, n: int) -> Floats:
     """Notes (…, N) of predictions (…) as this version has them: n each.
 
     Those of DOMKRLS in 0.2 and 0.3 had one side, which stands for both. Until 0.4 there were no
-    clues of the season. Others are left as they are.
+    clues of the season, until 0.5 there were three mixtures and two corrections. Others are left as
+    they are.
     """
-    n_fits, rest = divmod(n - 25 - 2 * N_CLUES, 5)
-    if not rest and notes.shape == (*y_hat.shape, 5 * n_fits + 33):
-        ends = np.cumsum([2 * n_fits + 12, 2, 2 * n_fits + 12, 2])
-        first, end, second, other, both = np.split(notes, ends, axis=-1)
-        return np.concatenate([*map(_with_season, (first, second), (end, other)), both], axis=-1)
-    if rest or notes.shape != (*y_hat.shape, 3 * n_fits + 16):
+    n_fits = next((i for i in range(2, n) if 2 * n_side(i) + least_squares.N_BOTH == n), 0)
+    lengths = {3 * n_fits + 16: 0, 5 * n_fits + 33: 4, 5 * n_fits + 37: 6}  # clues of two sides
+    if not n_fits or notes.shape[:-1] != y_hat.shape or notes.shape[-1] not in lengths:
         return notes
-    ends = np.cumsum([2 * n_fits + 2, 4, 3, n_fits, 4, 2])
-    experts, mixtures, final, shares, clues, spread, weight = np.split(notes, ends, axis=-1)
-    gap = np.concatenate([clues[..., 3:], y_hat[..., None]], axis=-1)
-    start = np.concatenate([experts, mixtures, final, clues[..., :3]], axis=-1)
-    f, side = final[..., :1], [_with_season(start, gap)]
-    apart = (shares * (experts[..., :n_fits] - f) ** 2).sum(axis=-1, keepdims=True)
-    return np.concatenate([*side, *side, shares, f, spread, apart, weight], axis=-1)
+    if n_clues := lengths[notes.shape[-1]]:
+        length = 2 * n_fits + 10 + n_clues
+        first, second, both = np.split(notes, [length, 2 * length], axis=-1)
+        spread, apart, weight = (both[..., [i]] for i in (-4, -2, -1))
+        sides = [_side_of_now(each, n_fits) for each in (first, second)]
+        return np.concatenate([*sides, spread, apart, weight], axis=-1)
+    ends = np.cumsum([2 * n_fits + 9, n_fits, 4, 1])
+    start, shares, clues, spread, rest = np.split(notes, ends, axis=-1)
+    side = _side_of_now(np.concatenate([start, clues, y_hat[..., None]], axis=-1), n_fits)
+    experts, f = start[..., :n_fits], start[..., [2 * n_fits + 6]]
+    apart = (shares * (experts - f) ** 2).sum(axis=-1, keepdims=True)
+    return np.concatenate([side, side, spread, apart, rest[..., -1:]], axis=-1)
 
 
-def _with_season(start: Floats, end: Floats) -> Floats:
-    """The notes of a side with clues of 0 for the season, before and behind the gap."""
-    nothing = np.zeros((*start.shape[:-1], 1))
-    return np.concatenate([start, nothing, end[..., :1], nothing, end[..., 1:]], axis=-1)
+def _side_of_now(side: Floats, n_fits: int) -> Floats:
+    """The notes of a side without m and A, with the lag, and with clues of 0 where it has four."""
+    ends = np.cumsum([2 * n_fits + 2, 4, 3])
+    experts, mixtures, final, clues, y_hat = np.split(side, [*ends, side.shape[-1] - 1], axis=-1)
+    if clues.shape[-1] == len(CLUES):
+        four, clues = clues, np.zeros((*side.shape[:-1], 6))
+        clues[..., CLUES] = four
+    parts = [experts, mixtures[..., KEPT["score"]], experts[..., -1:], final[..., KEPT["final"]]]
+    return np.concatenate([*parts, clues, y_hat], axis=-1)
 
 
 def _within(state: least_squares.State, limits: tuple[float, float]) -> least_squares.State:
@@ -139,28 +167,41 @@ def _see_season(state: least_squares.State, first: least_squares.State, had: boo
         state.own_regret[:, :, [i, n_fits + i]] = 0.0
 
 
-def _from_version_0_4(
+def _from_version_0_5(
     found: Mapping[str, Array], first: least_squares.State
 ) -> least_squares.State:
-    """Continue from a learner without a season; its linear fits go on without waves."""
-    n, likes = len(found["sums"]), first._asdict()
-    new = {name: np.repeat(likes[name][:1], n, axis=0) for name in NEW}
-    made: dict[str, Any] = {
-        name: _widened(name, found[name], likes[name]) for name in likes if name not in NEW
-    }
-    return least_squares.State(**made, **new)
+    """Continue from a learner of 0.4, without a season, or of 0.5.
+
+    Linear fits of one without a season go on without waves.
+    """
+    n, made = len(found["sums"]), dict[str, Any]()
+    for name, like in first._asdict().items():
+        is_there = name != "decided" and np.size(found.get(name, ())) > 0
+        if name in NEW + NEWER and not is_there:
+            made[name] = np.repeat(like[:1], n, axis=0)
+        else:
+            made[name] = _of_shape(name, found[name], like)
+    return least_squares.State(**made)
+
+
+def _of_shape(name: str, values: Array, like: Array) -> Array:
+    """A field as it is; weights, which follow from accounts, begin anew where they are others."""
+    if name in CORRECTOR:
+        return _widened(name, values, like)
+    is_alike = np.shape(values)[1:] == like.shape[1:]
+    return np.array(values) if is_alike else np.repeat(like[:1], len(values), axis=0)
 
 
 def _widened(name: str, values: Array, like: Array) -> Array:
-    """A field of the corrector with the clues of the season, of which nothing is known yet."""
-    if name not in ("correction", "clue_diagonal", "clue_factor"):
+    """A field of the corrector; where it has no clues of the season, nothing is known of them."""
+    if values.shape[1:] == like.shape[1:]:
         return np.array(values)
     places = CLUES
     if name == "clue_factor":
         places = [j * (j - 1) // 2 + i for j in CLUES for i in CLUES if i < j]
-    made = np.repeat(like[:1], len(values), axis=0).reshape(-1, 2, 2, like.shape[-1] // 2)
-    made[..., places] = np.reshape(values, (*made.shape[:-1], len(places)))
-    return np.asarray(made.reshape(-1, *like.shape[1:]))
+    made = np.repeat(like[:1], len(values), axis=0)
+    made[..., places] = values
+    return made
 
 
 def _from_version_0_3(
@@ -174,16 +215,16 @@ def _from_version_0_3(
     stored = {"errors": found.get("residual"), **found}
     stored["sides"] = np.asarray(found["final"]).min(axis=1)
     n, made = len(found["sums"]), dict[str, Any]()
-    stored |= {name: np.repeat(getattr(first, name)[:1], n, axis=0) for name in NEW}
+    stored |= {name: np.repeat(getattr(first, name)[:1], n, axis=0) for name in (*NEW, *NEWER)}
     for name, like in first._asdict().items():
-        values = np.asarray(stored.get(name, least_squares.NOTHING))
+        values = np.asarray(stored.get(name, ()))
         if name in ("counts", "own_counts"):
             values = values[:, memories(first.sums.shape[1])]
         elif not values.size:
             values = np.zeros((n, *like.shape[1:]), like.dtype)
         elif values.ndim < like.ndim:
             values = np.repeat(values[:, None], 2, axis=1)
-        made[name] = np.array(_widened(name, values, like), order="C")
+        made[name] = np.array(_of_shape(name, values, like), order="C")
     made["bound"][:, :2] = np.stack([made["sides"][:, 0], made["own_rounds"]], axis=1)
     return least_squares.State(**made)
 
@@ -214,7 +255,7 @@ def _from_version_0_1(
         own_counts=count,
     )
     made.bound[:, :2] = np.stack([made.loss[:, 0].min(axis=1), rounds], axis=1)
-    return least_squares.State(*map(np.ascontiguousarray, made))  # type: ignore[arg-type]
+    return least_squares.State(*map(np.ascontiguousarray, made))
 
 
 def _n_labels(rounds: Floats) -> Floats:

@@ -1,6 +1,7 @@
 """DOMKRLS: whose samples count, what a newcomer knows, what a message may say, old states."""
 
 import math
+import pickle
 import re
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import domkl
 from domkl.algorithms import least_squares
 from domkl.algorithms.base import Inputs, Net
-from domkl.algorithms.least_squares import first_weights
+from domkl.algorithms.before import Before
 from domkl.algorithms.mixtures import ALONE, CLIP, NETWORK
 from domkl.errors import WireError
 from domkl.learner.restore import of_now, restored_state
@@ -46,12 +47,13 @@ def experts_of(algorithm, state, x, features=FEATURES):
     n_fits = state.sums.shape[1]
     notes = algorithm.predict(state, inputs_of(x, features)).notes
     thetas, own = notes[:, :n_fits], notes[:, n_fits : 2 * n_fits]
-    return thetas, own, uncorrected(notes, n_fits)
+    return thetas, own, uncorrected(state, notes, n_fits)
 
 
-def uncorrected(notes, n_fits):
-    """The prediction before corrections: after both sides and the shares of the fits."""
-    return notes[:, 2 * (2 * n_fits + 16) + n_fits]
+def uncorrected(state, notes, n_fits):
+    """The prediction before corrections: of each side behind the experts and the mixtures."""
+    sides = notes[:, :-3].reshape(len(notes), 2, -1)
+    return (state.trust * sides[:, :, 2 * n_fits + 6]).sum(axis=1)
 
 
 def theta(state):
@@ -128,9 +130,8 @@ def test_a_newcomer_predicts_as_its_neighbor_does():
     np.testing.assert_allclose(thetas[1], thetas[0], rtol=1e-9)
     np.testing.assert_array_equal(own[1], 0)
     np.testing.assert_array_equal(state.trust[1], [1, 0])
-    for name, precision in (("by_evidence", 1e-9), ("by_regret", 1e-6)):
-        first, second = getattr(state, name)[:, NETWORK]
-        np.testing.assert_allclose(second, first, rtol=precision, atol=1e-12)
+    first, second = state.by_regret[:, NETWORK]
+    np.testing.assert_allclose(second, first, rtol=1e-6, atol=1e-12)
     inputs = inputs_of(x)
     deviation = algorithm.deviation(state, inputs, algorithm.predict(state, inputs))
     assert np.isfinite(deviation).all()
@@ -193,25 +194,28 @@ def test_a_width_of_0_4_goes_on_as_quantiles():
     X, y = stream(8, n_rounds=30)
     algorithm = domkl.DOMKRLS()
     state = simulate(X, y, algorithm).state
-    numbers, nothing = 1 + np.arange(8.0), np.empty(0)
-    old = state._replace(
-        quantiles=np.full(K, 0.1),  # in its place: the logarithm of a factor
-        correction=np.tile(numbers, (K, 2, 1)),
-        clue_diagonal=np.tile(numbers, (K, 2, 1)),
-        clue_factor=np.tile(np.arange(12.0), (K, 2, 1)),
-        past=nothing,
-        season=nothing,
-    )
+    numbers = 1 + np.arange(8.0)
+    given = state._asdict() | {"by_evidence": state.by_regret, "prior": state.own_counts}
+    given |= {
+        "quantiles": np.full(K, 0.1),  # in its place: the logarithm of a factor
+        "correction": np.tile(numbers, (K, 2, 1)),
+        "clue_diagonal": np.tile(numbers, (K, 2, 1)),
+        "clue_factor": np.tile(np.arange(12.0), (K, 2, 1)),
+        "score": np.ones((K, 2, 4)),
+        "final": np.ones((K, 2, 3)),
+    }
+    old = Before(*(given[name] for name in Before._fields if name not in ("past", "season")))
     first = algorithm.init(sizes_of(FEATURES, K, "float64"))
     found = of_now(algorithm, old, first)
     np.testing.assert_allclose(found.quantiles, np.exp(0.1) * first.quantiles)
     stored = {name: values for name, values in old._asdict().items() if name != "quantiles"}
+    assert pickle.loads(pickle.dumps(state)).own.shape == state.own.shape
     again = restored_state(algorithm, stored | {"width": np.full(K, 0.1)}, first)
     np.testing.assert_array_equal(again.quantiles, found.quantiles)
     np.testing.assert_array_equal(again.own, state.own)
-    assert found.correction[0, 0].tolist() == [1, 2, 3, 0, 4, 0, 5, 6, 7, 0, 8, 0]
-    assert found.clue_diagonal[0, 1, 6:].tolist() == [5, 6, 7, 0.1, 8, 0.1]
-    factor = found.clue_factor[0, 0, 15:]  # columns of the triangle above the diagonal
+    assert found.correction[0, 0].tolist() == [5, 6, 7, 0, 8, 0]  # that of B
+    assert found.clue_diagonal[0, 1].tolist() == [5, 6, 7, 0.1, 8, 0.1]
+    factor = found.clue_factor[0, 0]  # columns of the triangle above the diagonal
     assert factor[[0, 1, 2]].tolist() == [6, 7, 8]
     assert factor[6:10].tolist() == [9, 10, 11, 0]
 
@@ -230,7 +234,7 @@ def test_without_a_label_a_learner_keeps_what_is_its_own():
     X, y = stream(6)
     before = simulate(X[:50], y[:50]).state
     y[50:, 1] = np.nan
-    shared = {"loss", "regret", "variance", "rounds", "by_evidence", "by_regret"}
+    shared = {"loss", "regret", "variance", "rounds", "by_regret"}
     after = simulate(X[50:], y[50:], state=before).state
     for name in sorted(shared):
         first, second = (getattr(state, name)[1, ALONE] for state in (before, after))
@@ -240,7 +244,7 @@ def test_without_a_label_a_learner_keeps_what_is_its_own():
         np.testing.assert_array_equal(
             getattr(after, name)[1], getattr(before, name)[1], err_msg=name
         )
-        if name not in ("prior", "lag", "is_linear", "turns", "odds", "gate"):
+        if name not in ("lag", "is_linear", "turns", "odds", "gate"):
             assert (getattr(after, name)[0] != getattr(before, name)[0]).any(), name
 
 
@@ -302,19 +306,6 @@ def sizes_of(features, n_learners=1, dtype="float64"):
     )
 
 
-@pytest.mark.parametrize(
-    ("n_fits", "is_linear", "expected"),
-    [
-        (2, False, [0.7, 0.3]),
-        (3, True, [0.5, 0.35, 0.15]),
-        (3, False, [0.35, 0.35, 0.3]),
-        (5, True, [0.175, 0.15, 0.175, 0.35, 0.15]),  # memories 0, 1, 0 and 0, 1
-    ],
-)
-def test_priors_by_hand(n_fits, is_linear, expected):
-    np.testing.assert_allclose(first_weights(n_fits, is_linear), expected)
-
-
 def test_the_horizon_is_one_more_than_the_delay():
     algorithm = domkl.DOMKRLS()
     assert algorithm.delayed(0) == algorithm
@@ -332,14 +323,14 @@ def test_with_a_lag_the_first_prediction_is_the_lag():
 
 @pytest.mark.parametrize("delay", [0, 3])
 def test_where_all_experts_agree_there_is_no_regret(delay):
-    """All are the lag until the first label is learned; weights stay the prior's."""
+    """All are the lag until the first label is learned; weights stay the prior's, equal ones."""
     X, y = stream(11)
     n = delay + 1
     run = simulate(X[:n], y[:n], domkl.DOMKRLS(newest_lag=1), delay=delay)
     state = run.state.state if delay else run.state
     np.testing.assert_array_equal(state.regret, 0)
     np.testing.assert_array_equal(state.own_regret, 0)
-    np.testing.assert_allclose(state.by_regret, state.prior[:, None].repeat(2, axis=1))
+    np.testing.assert_allclose(state.by_regret, 1 / state.by_regret.shape[2])
 
 
 @pytest.mark.parametrize(
@@ -384,7 +375,7 @@ def test_the_function_is_the_prediction_before_its_correction(name, dtype, n_rou
     x = np.random.default_rng(14).normal(size=(K, D_IN))
     inputs = domkl.Inputs(x, FEATURES(x, dtype), np.ones((K, 4)))
     notes = algorithm.predict(state, inputs).notes
-    before = uncorrected(notes, state.sums.shape[1])
+    before = uncorrected(state, notes, state.sums.shape[1])
     found = algorithm.function(state)
     values = np.einsum("kp,kpd,kpd->k", found.weights, found.theta, inputs.z)
     tolerance = 1e-9 if dtype == "float64" else 1e-4
@@ -398,7 +389,7 @@ def test_kernels_of_vanishing_weight_do_no_harm(dtype):
     X, y = stream(15)
     algorithm, state = domkl.DOMKRLS(), simulate(X, y, dtype=dtype).state
     for tiny in (1e-40, 1e-300, 1e-310, 5e-324, 0.0):
-        for name in ("by_evidence", "by_regret", "by_own"):
+        for name in ("by_regret", "by_own"):
             weights = getattr(state, name)
             weights[:] = tiny
             weights[..., 3] = 1.0
@@ -419,17 +410,18 @@ def test_neighbors_functions_are_their_means_with_our_weights():
         np.testing.assert_array_equal(found.weights[k], ours.weights[0])
 
 
-def test_estimates_of_neighbors_have_our_evidence_and_nothing_of_ours():
+def test_estimates_of_neighbors_have_our_weights_and_nothing_of_ours():
     X, y = stream(16)
     algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=GRAPH, features=PLAIN).state
     one = type(state)(*(values[:1] for values in state))
     heard = {name: getattr(state, name)[:2] for name in ("sums", "counts", "rounds")}
     found, means = family_of(algorithm).estimates(one, heard), theta(state)
-    q = one.by_evidence[0, NETWORK]
+    q = one.by_regret[0, NETWORK]
     np.testing.assert_allclose(found.weights, [[q[0], q[1], q[2] + q[3]]] * 2)
     for k in range(2):
-        last = (q[2] * means[k, 2] + q[3] * means[k, 3]) / (q[2] + q[3])
-        np.testing.assert_allclose(found.theta[k], [means[k, 0], means[k, 1], last], atol=1e-12)
+        parts = q[:, None] * means[k]  # a weight may be 0
+        weighted = found.weights[k, :, None] * found.theta[k]
+        np.testing.assert_allclose(weighted, [*parts[:2], parts[2] + parts[3]], atol=1e-12)
 
 
 def test_the_state_alone_is_that_of_a_learner_without_neighbors():
@@ -631,6 +623,7 @@ def test_the_last_of_labels_counts_by_how_often_they_stay():
         X, np.ones((20, 1)), domkl.DOMKRLS(loss=domkl.Logistic()), domkl.Graph.empty(1)
     ).state
     np.testing.assert_array_equal(state.turns, [[19, 0]])
+    np.testing.assert_array_equal(state.level, 0)
     assert state.odds[0] == pytest.approx(math.log(20))
 
 

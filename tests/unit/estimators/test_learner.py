@@ -77,7 +77,7 @@ def test_a_label_is_compared_with_what_was_predicted():
     assert (asked.state.score != silent.state.score).any()
     assert y_hat[0] != silent.predict(X[80:])[0]
     keep = 2 * rounds / (2 * rounds + 1)
-    last = [(each.state.score[0, 0] - keep * before)[3] for each in (asked, silent)]
+    last = [(each.state.score[0, 0] - keep * before)[2] for each in (asked, silent)]
     assert last[0] == last[1]  # the last label is the same, whatever the inputs are
 
 

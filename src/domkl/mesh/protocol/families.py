@@ -20,7 +20,7 @@ SLACK, TINY = 1e-3, 1e-12
 #: largest function in a message of DOMKRLS; scaled functions are of the order of 1
 MOST = 1e6
 #: weights of DOMKRLS's mixtures by which nothing but the network's fits count
-BY_EVIDENCE = np.array([[[1.0, 0.0, 0.0, 0.0]] * 2])
+BY_REGRET = np.array([[[1.0, 0.0, 0.0, 0.0]] * 2])
 IN_NETWORK = np.array([[1.0, 0.0]])
 
 
@@ -130,9 +130,9 @@ class LeastSquares(Family):
         return Function(*map(np.concatenate, zip(*found, strict=True)))
 
     def estimates(self, state: object, heard: Mapping[str, Array]) -> Function:
-        """Give their θs with our evidence for each fit, and nothing of ours."""
+        """Give their θs with our weights of each fit, and nothing of ours."""
         assert isinstance(state, least_squares.State)
-        return self.functions(state._replace(top=BY_EVIDENCE, trust=IN_NETWORK), heard)
+        return self.functions(state._replace(top=BY_REGRET, trust=IN_NETWORK), heard)
 
     def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
         """Give their counts relative to ours."""
@@ -163,8 +163,8 @@ class LeastSquares(Family):
         """Give the shares of the network's fits, the own ones, and last label and newest lag."""
         assert isinstance(state, least_squares.State)
         n_fits, sides = state.sums.shape[1], state.trust[0]
-        by_fits = [top[0] + top[1] for top in state.top[0]]
-        b = state.top[0, :, 2:3] * state.by_own[0]
+        by_fits = state.top[0, :, 0]
+        b = state.top[0, :, 1:2] * state.by_own[0]
         network = sides[0] * (by_fits[0] + b[0, :n_fits].sum())
         own = sides[0] * b[0, n_fits : 2 * n_fits].sum()
         own += sides[1] * (by_fits[1] + b[1, : 2 * n_fits].sum())
