@@ -190,7 +190,7 @@ class Message(NamedTuple):
 class Params(NamedTuple):
     """The parameters, as the law takes them."""
 
-    forget: float
+    forgets: tuple[float, float]  # what each memory is multiplied by with a label
     ridge: float
     loss: Any
     newest_lag: int  # -1: there is none
@@ -277,7 +277,7 @@ def _wave_place(state: State, k: int) -> int:
 
 @inner
 def _consult(experts: Floats, state: State, base: float, z: Array, k: int, side: int) -> None:
-    """Write what θs, φs and the lag predict, of features z (P, D)."""
+    """Write what θs, φs and the lag predict, of features z (P, D); the last label comes later."""
     n_fits = state.sums.shape[1]
     for i in range(n_fits):
         seen, n = z[min(i, n_fits - 2)], state.counts[k, i]
@@ -285,7 +285,6 @@ def _consult(experts: Floats, state: State, base: float, z: Array, k: int, side:
         is_heard = side == NETWORK and n > 0
         experts[i] = base + (float(dot(state.sums[k, i], seen)) / n if is_heard else own)
         experts[n_fits + i] = base + own
-    experts[2 * n_fits] = 0.0
     experts[2 * n_fits + 1] = base
 
 
@@ -394,18 +393,12 @@ def _learn_fits(
     for i in range(n_fits):
         z, before = features[min(i, n_fits - 2)], state.own_counts[k, i]
         step = real(_fit_step(state, params, z, gain, y, weight, k, i))
-        n = state.own_counts[k, i] = _forget(params, i, n_fits) * before + 1
+        n = state.own_counts[k, i] = params.forgets[_memory(i, n_fits)] * before + 1
         moved = state.counts[k, i] + (n - before)
         leak, total = _leak(moved, n), state.sums[k, i]
         state.counts[k, i] = moved + leak * (n - moved)
         more = real(n - before)
         tracked_sum(state.own[k, i], total, total, gain, step, real(n), more, real(leak))
-
-
-@inner
-def _forget(params: Params, fit: int, n_fits: int) -> float:
-    """What the memory of a fit is multiplied by with each label."""
-    return params.forget if _memory(fit, n_fits) == 0 else 1 - FADE / params.horizon
 
 
 @scalar
@@ -431,7 +424,7 @@ def _fit_step(
     logistic loss.
     """
     factor, diagonal, f = state.factor[k, i], state.diagonal[k, i], float(dot(state.own[k, i], z))
-    forget, ridge = _forget(params, i, state.sums.shape[1]), params.ridge
+    forget, ridge = params.forgets[_memory(i, state.sums.shape[1])], params.ridge
     if params.loss.kind != LOGISTIC:
         return (y - f) / float(shrink(factor, diagonal, z, gain, 1 / weight, forget, ridge))
     reach = weight * float(variance(factor, diagonal, z)) / forget
@@ -552,11 +545,9 @@ def deviation(
             known = _foretold(notes, max(noise, 0.0))
             out[k] = width(state.quantiles[k]) * known if noise >= 0 else np.inf
             continue
-        z, square = (
-            _seen(room, state, inputs.z[k], k, seasons.target(state.season[k])),
-            notes[APART],
-        )
+        z = _seen(room, state, inputs.z[k], k, seasons.target(state.season[k]))
         write_weights(shares, state, k)
+        square = notes[APART]
         for i in range(n_fits):
             reach = variance(state.factor[k, i], state.diagonal[k, i], z[min(i, n_fits - 2)])
             square += (shares[i] + shares[n_fits + i]) * float(reach)
@@ -635,10 +626,10 @@ class DOMKRLS(CompiledAlgorithm):
     def compiled(self) -> Params:
         """The parameters as the law takes them."""
         lag = -1 if self.newest_lag is None else int(self.newest_lag)
-        horizon = 1 if self.steps_ahead is None else self.steps_ahead
-        period = -1 if self.period is None else self.period
-        forget, ridge, *steps = map(float, (self.forget, self.ridge, horizon, period))
-        return Params(forget, ridge, self.loss.compiled, lag, *steps)
+        horizon = float(self.steps_ahead or 1)
+        period = -1.0 if self.period is None else float(self.period)
+        forgets = (float(self.forget), 1 - FADE / horizon)
+        return Params(forgets, float(self.ridge), self.loss.compiled, lag, horizon, period)
 
     def init(self, sizes: Sizes) -> State:
         """All zero, C = I/ridge."""
@@ -711,18 +702,13 @@ class DOMKRLS(CompiledAlgorithm):
         return state
 
     @property
-    def second_memory(self) -> float:
-        """Of fits that forget: 1 − 0.01/horizon."""
-        return 1 - FADE / self.compiled.horizon
-
-    @property
     def most_counts(self) -> tuple[float, float]:
         """The most samples that each memory holds.
 
         A newcomer's label adds 1 to the mean that it took over, and the leak takes 1 % of it.
         """
-        forgets = (self.forget, self.second_memory)
-        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in forgets)
+        memories = self.compiled.forgets
+        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in memories)
         return first, second
 
     def bank(self) -> Dictionary:

@@ -54,7 +54,7 @@ def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any)
         fields: dict[str, Any] = {name: np.array(found[name]) for name in first._fields}
         made = least_squares.State(**fields)
     elif "combined" in found and "sums" not in found:
-        made = _from_version_0_1(found, first, (inner.forget, inner.second_memory))
+        made = _from_version_0_1(found, first, inner.compiled.forgets)
     elif np.size(found.get("sides", ())) > 0:
         made = _from_version_0_5(_shorter(found, inner), first)
     else:

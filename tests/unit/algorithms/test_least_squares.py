@@ -311,7 +311,7 @@ def test_the_horizon_is_one_more_than_the_delay():
     assert algorithm.delayed(0) == algorithm
     assert algorithm.delayed(5).steps_ahead == 6
     assert domkl.DOMKRLS(steps_ahead=2).delayed(5).steps_ahead == 2
-    assert algorithm.delayed(5).second_memory == pytest.approx(1 - 0.01 / 6)
+    assert algorithm.delayed(5).compiled.forgets == pytest.approx((1, 1 - 0.01 / 6))
     assert domkl.Alone(algorithm).delayed(5).algorithm.steps_ahead == 6
 
 
