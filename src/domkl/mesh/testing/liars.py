@@ -1,96 +1,216 @@
 """Liars for tests of a mesh: learners that follow the protocol and change what they offer.
 
-`VirtualNetwork.liars` has a `Liar` by the name of a learner. Each lie changes the fields of an
-offer, and nothing else of the frame.
+`VirtualNetwork.liars` has a `Liar` by the name of a learner. A `Lie` changes the fields of an
+offer, or when and to whom they are told; `LIES` has the plain ones by name. A learner whose labels
+are wrong, and which says honestly what it learned of them, is a matter of its samples.
 """
 
-from collections.abc import Callable
+from collections import deque
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from domkl import checks
+from domkl.algorithms.least_squares import memories
+from domkl.algorithms.mixtures import CLIP
+from domkl.errors import ParameterError
 from domkl.mesh.protocol import wire
 from domkl.mesh.protocol.wire import OfferFormat
+from domkl.rng import child
 from domkl.speech.base import Fields
+from domkl.typing import Floats
+
+TINY = 1e-300
+#: exchanges after which an offer is old
+OLD = 50
+#: counts that a memory which forgets can have, whatever its parameters
+MOST_COUNTS = (np.inf, 100.0)
+#: fields that a lie has parameters for; it scales all others by `Lie.other`
+KNOWN = ("theta", "sums", "counts", "loss", "regret", "variance", "rounds", "residual")
+
+
+class Lie(NamedTuple):
+    """What a liar says instead of the truth; the defaults are the truth.
+
+    What it says of θ is ``scale`` times that of its ``base``, and a push in a direction. The liar
+    knows what the neighbor said last.
+    """
+
+    base: str = "own"  # or "peer" (the neighbor's last), "none", "first" (of the lie), "old"
+    scale: float = 1.0
+    push: float = 0.0  # of each coordinate, in units
+    drift: float = 0.0  # more each sample
+    unit: str = "one"  # or "own": size of θ; "gap": of the true distance; "said": largest in others
+    toward: str = "constant"  # or "noise", "random" (always the same), "away" (from own θ)
+    kernel: str = "all"  # or "best", "worst": by own losses
+    since: float = 0  # samples between which it lies
+    until: float = np.inf
+    every: int = 1  # of so many samples it lies for the first
+    length: int = 1
+    only: str = ""  # the neighbor to whom it lies; empty for all
+    epochs: int = 0  # exchanges after which it begins a new epoch; 0 for never
+    counts: float = 0.0  # claimed number of samples, 0 for the true one
+    ratchet: float = 0.0  # by which that grows each sample, as a share
+    loss: float = 1.0  # factors of the accounts
+    order: str = "true"  # or "reversed": the best kernel's loss is the worst
+    variance: float = 1.0
+    rounds: float = 1.0
+    regret: float = 0.0  # as a share of the most that is possible, between -1 and 1; 0 for the true
+    residual: float = 1.0
+    other: float = 1.0  # factor of all other fields
+    degree: int = -1  # claimed number of neighbors
+    labels: str = "true"  # or "flipped", "noise", "high": what it learns from, see `labels_of`
+
+    @classmethod
+    def parse(cls, text: str) -> "Lie":
+        """Read what `str` gives, such as "scale=-1 since=50"."""
+        defaults: dict[str, Any] = cls._field_defaults
+        given = dict(each.partition("=")[::2] for each in text.split())
+        for name in given:
+            checks.choice("lie", name, tuple(defaults))
+        try:
+            return cls(**{name: type(defaults[name])(value) for name, value in given.items()})
+        except ValueError as error:
+            raise ParameterError(f"lie must have numbers: {error}") from None
+
+    def __str__(self) -> str:
+        default: dict[str, Any] = self._field_defaults
+        said = (f"{name}={v}" for name, v in self._asdict().items() if v != default[name])
+        return " ".join(said)
+
+    def is_told(self, learned: int, peer: str) -> bool:
+        """Whether it is told to this neighbor after so many samples."""
+        is_time = self.since <= learned < self.until
+        is_turn = (learned - self.since) % self.every < self.length
+        return is_time and is_turn and self.only in ("", peer)
+
+    def labels_of(self, y: Floats, seed: int = 0) -> Floats:
+        """Return the labels (T,) from which the liar learns, in [0, 1]."""
+        wrong = {
+            "true": y,
+            "flipped": 1 - y,
+            "noise": child(seed, "labels").random(len(y)),
+            "high": np.ones(len(y)),
+        }[self.labels]
+        number = np.arange(1, len(y) + 1)
+        return np.where((self.since <= number) & (number < self.until), wrong, y)
+
+
+LIES = {
+    "flip": Lie(scale=-1.0),  # −θ
+    "shift": Lie(push=0.02),  # θ + 0.02
+    "noise": Lie(push=0.1, toward="noise"),  # θ and normal noise of deviation 0.1
+    "frozen": Lie(base="first"),  # always the same message
+    "rigged": Lie(order="reversed", loss=10.0),  # the best kernel's loss is the worst, ten times
+    "single": Lie(base="none", push=0.99e6, every=10**9, length=2),  # for two rounds, then honest
+    "drift": Lie(drift=2e-4),  # θ and 0.0002 more each sample
+}
 
 
 class Liar:
-    """What a learner says instead of the truth, from one of its samples on.
+    """A learner that lies.
 
     Parameters
     ----------
-    kind : str
-        One of `LIES`.
-    since, until : int
-        Samples between which it lies.
+    lie : str or Lie
+        If it is a text, one of `LIES`.
+    since, until : float
+        Samples between which it lies, for a text.
     """
 
-    def __init__(self, kind: str, since: int = 0, until: float = np.inf) -> None:
-        self._change = LIES[kind]
-        self.since, self.until = since, until
+    def __init__(self, lie: str | Lie, since: float = 0, until: float = np.inf) -> None:
+        plain = lie if isinstance(lie, Lie) else LIES[lie]._replace(since=since, until=until)
+        self.lie = plain
         self.first: Fields = {}  # the fields of the first lie, before it
-        self.generator = np.random.default_rng(3)
+        self.old: deque[Fields] = deque(maxlen=OLD)  # the last true ones
+        self.generator = child(0, "noise")
 
-    def change(self, data: bytes, learned: int, offers: OfferFormat) -> bytes:
-        """Return the frame that is sent instead; ``learned`` is the liar's number of samples."""
+    def change(
+        self, data: bytes, learned: int, offers: OfferFormat, peer: str = "", heard: Fields = {}  # noqa: B006  read only
+    ) -> bytes:  # fmt: skip
+        """Return the frame that is sent instead.
+
+        ``learned`` is the liar's number of samples; ``heard`` is what the neighbor said last.
+        """
         frame = wire.decode(data, offers.n_bytes)
-        if frame.kind is not wire.Kind.OFFER or not self.since <= learned < self.until:
+        if frame.kind is not wire.Kind.OFFER:
             return data
         offer = offers.unpack(frame.payload)
-        if not self.first:
-            self.first = {field: values.copy() for field, values in offer.fields.items()}
-        told = offer.fields | self._change(self, offer.fields, learned - self.since)
-        return wire.encode(frame._replace(payload=offers.repack(offer._replace(fields=told))))
+        self.old.append(offer.fields)
+        if not self.lie.is_told(learned, peer):
+            return data
+        self.first = self.first or offer.fields
+        told = offer.fields | self._fields(offer.fields, learned - self.lie.since, heard)
+        degree = offer.degree if self.lie.degree < 0 else self.lie.degree
+        changed = offers.repack(offer._replace(fields=told, degree=degree))
+        return wire.encode(frame._replace(payload=changed))
+
+    def _fields(self, own: Fields, n: float, heard: Fields) -> Fields:
+        lie = self.lie
+        said = {"first": self.first, "old": self.old[0]}.get(lie.base, own)
+        true, theta = _theta(own), _theta(said)
+        if lie.base in ("peer", "none"):
+            theta = _theta(heard) if lie.base == "peer" and heard else np.zeros_like(theta)
+        size = (lie.push + lie.drift * n) * self._unit(true, heard)
+        theta = lie.scale * theta + (size * self._direction(true) if size else 0.0)
+        if lie.kernel != "all":
+            best = np.argmin(own["loss"] if lie.kernel == "best" else -own["loss"])
+            theta = np.where((np.arange(theta.shape[1]) == best)[:, None], theta, true)
+        told = {name: values * lie.other for name, values in said.items() if name not in KNOWN}
+        return told | self._estimate(said, theta, n) | _accounts(said, lie)
+
+    def _unit(self, true: Floats, heard: Fields) -> float:
+        kind = self.lie.unit
+        if kind == "own" or (kind == "gap" and not heard):
+            return _size(true)
+        if kind == "gap":
+            return _size(true - _theta(heard))
+        others = (float(v.max()) for name, v in heard.items() if name not in KNOWN)
+        return 1.0 if kind == "one" else max(others, default=1.0)
+
+    def _direction(self, true: Floats) -> Floats:
+        kind = self.lie.toward
+        if kind == "away":
+            return -true / max(_size(true), TINY)
+        if kind == "constant":
+            return np.ones_like(true)
+        generator = self.generator if kind == "noise" else child(0, "direction")
+        return generator.standard_normal(true.shape)
+
+    def _estimate(self, said: Fields, theta: Floats, n: float) -> Fields:
+        if "theta" in said:
+            return {"theta": theta}
+        counts, lie = said["counts"], self.lie
+        if lie.counts or lie.ratchet:
+            most = np.array(MOST_COUNTS)[memories(counts.shape[1])]
+            claimed = lie.counts or counts
+            counts = np.minimum(claimed * (1 + lie.ratchet) ** n, most) * np.ones_like(counts)
+        return {"counts": counts, "sums": counts[:, :, None] * theta}
 
 
-def _shifted(fields: Fields, by: np.ndarray) -> Fields:
-    """θ shifted by this; DOMKRLS says S = Nθ."""
-    if "sums" not in fields:
-        return {"theta": fields["theta"] + by}
-    return {"sums": fields["sums"] + fields["counts"][:, :, None] * by}
+def _accounts(said: Fields, lie: Lie) -> Fields:
+    """Return the losses and, of DOMKRLS, the accounts, as an honest run could have them."""
+    if "loss" not in said:
+        return {}
+    loss = said["loss"]
+    if lie.order == "reversed":
+        loss = loss.max() + loss.min() - loss
+    told: Fields = {"loss": lie.loss * loss}
+    if "regret" in said:
+        variance, rounds = lie.variance * said["variance"], lie.rounds * said["rounds"]
+        most = np.sqrt(rounds[:, None] * variance)
+        regret = lie.regret * most if lie.regret else np.clip(said["regret"], -most, most)
+        residual = np.clip(lie.residual * said["residual"], -CLIP, CLIP)
+        told |= {"variance": variance, "rounds": rounds, "regret": regret, "residual": residual}
+    return told
 
 
-def _flip(liar: Liar, fields: Fields, n: int) -> Fields:
-    name = _estimate(fields)
-    return {name: -fields[name]}
+def _theta(fields: Fields) -> Floats:
+    """θ, (1, F, D); DOMKRLS says S = Nθ."""
+    if "theta" in fields:
+        return fields["theta"]
+    return fields["sums"] / np.maximum(fields["counts"], TINY)[:, :, None]
 
 
-def _shift(liar: Liar, fields: Fields, n: int) -> Fields:
-    return _shifted(fields, np.array(0.02))
-
-
-def _drift(liar: Liar, fields: Fields, n: int) -> Fields:
-    return _shifted(fields, np.array(2e-4 * n))
-
-
-def _noise(liar: Liar, fields: Fields, n: int) -> Fields:
-    shape = fields[_estimate(fields)].shape
-    return _shifted(fields, 0.1 * liar.generator.standard_normal(shape))
-
-
-def _frozen(liar: Liar, fields: Fields, n: int) -> Fields:
-    return liar.first
-
-
-def _rigged(liar: Liar, fields: Fields, n: int) -> Fields:
-    loss = fields["loss"]
-    return {"loss": 10 * (loss.max() + loss.min() - loss)}
-
-
-def _single(liar: Liar, fields: Fields, n: int) -> Fields:
-    name = _estimate(fields)
-    return {name: np.full_like(fields[name], 0.99e6)} if n < 2 else {}
-
-
-def _estimate(fields: Fields) -> str:
-    return "sums" if "sums" in fields else "theta"
-
-
-LIES: dict[str, Callable[[Liar, Fields, int], Fields]] = {
-    "flip": _flip,  # −θ
-    "shift": _shift,  # θ + 0.02
-    "noise": _noise,  # θ and normal noise of deviation 0.1
-    "frozen": _frozen,  # always the same message
-    "rigged": _rigged,  # the best kernel's loss is the worst, and ten times what it is
-    "single": _single,  # 10⁶ for two rounds, and then honest
-    "drift": _drift,  # θ and 0.0002 more each sample
-}
+def _size(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values * values)))

@@ -324,13 +324,26 @@ class VirtualNetwork:
     def _send(self, sender: str, effect: events.Send) -> None:
         protocol = self.machines[sender].protocol
         if sender in self.liars and protocol is not None:
-            offers = protocol.edges.offers
-            data = self.liars[sender].change(effect.data, protocol.learned, offers)
-            effect = effect._replace(data=data)
+            effect = self._lie(self.liars[sender], effect, protocol)
         if frozenset((sender, effect.peer)) not in self._cuts:
             frame = events.Received(sender, effect.data)
             for delay in self.conditions.delays(self._generator):
                 self.at(self.now + delay, partial(self._arrive, effect.peer, frame))
+
+    def _lie(self, liar: Liar, effect: events.Send, protocol: Protocol) -> events.Send:
+        edge, offers = protocol.edges.by_peer[effect.peer], protocol.edges.offers
+        heard = {} if edge.newest is None else edge.newest.fields
+        data = liar.change(effect.data, protocol.learned, offers, effect.peer, heard)
+        is_told = liar.lie.is_told(protocol.learned, effect.peer)
+        if is_told and edge.is_awaited and 0 < liar.lie.epochs <= edge.n_done + 1:
+            self.at(self.now + TICK / 2, partial(self._begin_epoch, protocol, effect.peer))
+        return effect._replace(data=data)
+
+    def _begin_epoch(self, protocol: Protocol, peer: str) -> None:
+        """Let a learner end the epoch of an edge, and greet."""
+        if peer in protocol.edges.by_peer:
+            protocol.edges.restart(protocol.edges.by_peer[peer])
+            self._tell(protocol.name, events.PeerUp(peer))
 
     def _arrive(self, name: str, frame: events.Received) -> None:
         if frozenset((name, frame.peer)) not in self._cuts:

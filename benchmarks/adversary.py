@@ -1,0 +1,398 @@
+"""Search for the lies that cost honest learners of a mesh most, in virtual time.
+
+    DOMKL_DATA=folder python benchmarks/adversary.py --quick              the lies that are known
+    DOMKL_DATA=folder python benchmarks/adversary.py --search 60          and a search in each cell
+    DOMKL_DATA=folder python benchmarks/adversary.py --honest             what the defence costs
+    DOMKL_DATA=folder python benchmarks/adversary.py --replay 'scale=-1 since=50' --cells traffic/6
+
+A cell is a stream and a network: six learners of which one lies, or ten of which two lie together,
+and two honest ones have both among their three neighbors. Liars follow the protocol and change what
+they offer as a `Lie` says (`domkl.mesh.testing.liars`); the text of a lie repeats it.
+
+The *ratio* is the squared error of the honest learners' predictions, as given out, over that of the
+same run in which all are honest and nobody is defended; the *bound* is the larger of 1.1 and 1.03
+times what the learners without a network have. Printed are the ratios of the whole run and of the
+last fifth, both over the bound, the *score* (the larger of the two, over what is allowed at this
+time; above 1 the bound is broken), the largest prediction given out, how many edges from honest
+learners to liars and to honest ones were called suspicious, and how many frames were refused.
+"""
+
+import argparse
+import json
+import sys
+import time
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import streams
+from tqdm import tqdm
+
+import domkl
+from domkl.algorithms.baselines import Alone
+from domkl.algorithms.registry import find
+from domkl.mesh.protocol.model import Model, Range
+from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
+from domkl.mesh.testing.liars import LIES, Liar, Lie
+
+M, PERIOD = 15, 0.1
+HONEST_COST, ALONE_COST = 1.1, 1.03  # of the bound
+LATE = 50  # a lie that begins later may cost the bound, and an earlier one these times as much
+EARLY = {"domkl": (1.05, 1.05), "domkrls": (1.15, 1.05)}  # whole run, last fifth
+STREAMS = ("traffic", "air-quality", "conductivity", "beijing-air")
+NETS = {  # edges and liars
+    6: ("01 12 23 34 45 05 03 14", "2"),
+    10: ("01 12 23 34 45 56 67 78 89 09 37 26 05 18 49", "27"),
+}
+#: alarms that say nothing against a neighbor
+ORDINARY = {"up", "down", "left", "refused", "mismatch", "doubted", "astray"}
+
+TWO = Lie(base="none", push=0.9e6, every=10**9, length=2)
+FIXED = {
+    **{name: lie for name, lie in LIES.items() if name != "single"},
+    **{f"{name}, from 50": LIES[name]._replace(since=50) for name in ("flip", "noise", "frozen")},
+    "ten times": Lie(base="none", push=1.0, toward="random"),
+    "two frames": TWO,
+    "two frames at 100": TWO._replace(since=100),
+    "two frames each 50": TWO._replace(every=50),
+    "every other": Lie(scale=-1.0, every=2),
+    "new epochs": Lie(scale=-2.0, epochs=1, since=50),
+    "new epochs, from 0": Lie(scale=-2.0, epochs=1),
+    "best kernel": Lie(push=0.01, kernel="best", since=50),
+    "mirrored": Lie(base="peer", push=1.0, unit="gap", toward="away"),
+    "peer and more": Lie(base="peer", push=0.2, unit="own", since=50),
+    "labels": Lie(labels="flipped"),
+    "labels, from 50": Lie(labels="flipped", since=50),
+    "labels, twice": Lie(labels="flipped", scale=2.0),
+    "a million": Lie(base="first", counts=1e6, since=50),
+    "ratchet": Lie(base="first", ratchet=0.04, since=50),
+    "best account": Lie(scale=-1.0, loss=1e-3, regret=1.0),
+    "worst account": Lie(loss=1e3, regret=-1.0, variance=1e3, rounds=10.0),
+    "old": Lie(base="old"),
+    "degree 0": Lie(scale=-1.0, degree=0),
+    "gone at 150": Lie(scale=-1.0, until=150),
+}
+
+
+class Cell(NamedTuple):
+    algorithm: str
+    stream: str
+    size: int
+    seed: int = 1
+    window: int = 0
+    rounds: int = 400
+    mode: str = "lockstep"
+
+    def __str__(self):
+        where = f", window {self.window}" if self.window else ""
+        return f"{self.algorithm} {self.stream}/{self.size}, seed {self.seed}{where}, {self.mode}"
+
+    @property
+    def graph(self):
+        return domkl.Graph.from_edges(self.size, [tuple(map(int, e)) for e in self._net[0].split()])
+
+    @property
+    def liars(self):
+        return tuple(self._net[1])
+
+    @property
+    def honest(self):
+        return [k for k in range(self.size) if str(k) not in self.liars]
+
+    @property
+    def _net(self):
+        return NETS[self.size]
+
+
+class Outcome(NamedTuple):
+    errors: np.ndarray  # (T, K), squared; NaN without a label
+    largest: float = 0.0  # absolute prediction of an honest learner
+    liars_alarmed: int = 0  # edges from honest learners to liars, and to honest ones
+    honest_alarmed: int = 0
+    refused: int = 0  # frames, by honest learners
+
+
+class Row(NamedTuple):
+    """What is printed of a lie."""
+
+    whole: float
+    last: float
+    whole_over: float  # over the bound
+    last_over: float
+    score: float
+    outcome: Outcome
+
+    def __str__(self):
+        o = self.outcome
+        ratios = " ".join(f"{each:8.4g}" for each in self[:5])
+        mark = "*" if self.score > 1 else " "
+        alarmed = f"{o.liars_alarmed:5} {o.honest_alarmed:6}"
+        return f"{ratios}{mark} {o.largest:8.3g} {alarmed} {o.refused:7}"
+
+
+HEAD = "   whole     last  w/bound  l/bound    score   largest liars honest refused"
+
+
+@cache
+def samples(stream, size, window, rounds):
+    """Inputs (T, K, d) and labels (T, K)."""
+    if stream == "beijing-air":
+        made = streams.stations(1, window)
+        X, y = streams.held(made.X), made.y
+    else:
+        X, y = domkl.deal(*streams.rows_of(stream), size, partition="interleaved")
+        X, y = X[window:], y[window:]
+    assert len(y) >= rounds, f"{stream} has {len(y)} rounds from {window} on"
+    return np.nan_to_num(X[:rounds, :size]), np.asarray(y[:rounds, :size])
+
+
+@cache
+def model_of(algorithm, stream, seed):
+    made = find(algorithm).make()
+    n_inputs = samples(stream, 6, 0, 1)[0].shape[2]
+    features = domkl.RandomFeatures.draw(made.bank(), n_inputs, M, seed=seed)
+    ranges = tuple(Range(f"x{i}", 0, 1) for i in range(n_inputs))
+    return Model(made, features, ranges, Range("y", 0, 1))
+
+
+@cache
+def references(cell):
+    """Squared errors (T, K) of the same learners honest and undefended, and without a network."""
+    model, (x, y) = model_of(cell.algorithm, cell.stream, cell.seed), data_of(cell)
+    given = {"keep_predictions": True, "interpreted": True, "threads": 1, "cv": "off"}
+    for_each = model.algorithm, Alone(model.algorithm)
+    runs = [domkl.simulate(a, x, y, cell.graph, model.features, **given) for a in for_each]
+    return [(run.predictions - y) ** 2 for run in runs]
+
+
+def data_of(cell):
+    return samples(cell.stream, cell.size, cell.window, cell.rounds)
+
+
+def network_of(cell, lie=None, *, is_guarded=True):
+    """The network before its first round."""
+    x, y = data_of(cell)
+    taught = y.copy()
+    for name in cell.liars if lie is not None else ():
+        taught[:, int(name)] = lie.labels_of(y[:, int(name)], seed=int(name))
+    network = VirtualNetwork(
+        model_of(cell.algorithm, cell.stream, cell.seed),
+        neighbors_of(cell.graph),
+        x,
+        taught,
+        mode=cell.mode,
+        period=PERIOD,
+        conditions=Conditions(jitter=0.02 if cell.mode == "async" else 0.0),
+        generator=np.random.default_rng(cell.seed),
+        is_guarded=is_guarded,
+    )
+    if lie is not None:
+        network.liars = {name: Liar(lie) for name in cell.liars}
+    return network
+
+
+def play(cell, lie=None, *, is_guarded=True):
+    network = network_of(cell, lie, is_guarded=is_guarded)
+    network.run(1 + cell.rounds * PERIOD + 0.5)
+    for _ in range(60):
+        if all(each.learned == cell.rounds for each in network.protocols()):
+            break
+        network.run(network.now + 1)
+    return outcome_of(cell, network)
+
+
+def outcome_of(cell, network):
+    told, (_, y) = network.predictions(), data_of(cell)
+    honest, liars = cell.honest, cell.liars
+    alarms = {
+        (name, alarm.peer)
+        for _, name, alarm in network.alarms
+        if alarm.kind not in ORDINARY and name not in liars
+    }
+    n_liars = sum(peer in liars for _, peer in alarms)
+    refused = [p.measures.refused.total() for p in network.protocols() if p.name not in liars]
+    largest = float(np.nanmax(np.abs(told[:, honest])))
+    return Outcome((told - y) ** 2, largest, n_liars, len(alarms) - n_liars, sum(refused))
+
+
+def mse(errors, cell, last=False):
+    return float(np.nanmean(errors[-cell.rounds // 5 if last else 0 :, cell.honest]))
+
+
+def bounds(cell):
+    """Of the ratio, over the whole run and the last fifth."""
+    honest, alone = references(cell)
+    ratios = (mse(alone, cell, last) / mse(honest, cell, last) for last in (False, True))
+    return [max(HONEST_COST, ALONE_COST * ratio) for ratio in ratios]
+
+
+def judged(cell, outcome, lie=None):
+    base = references(cell)[0]
+    ratios = [mse(outcome.errors, cell, last) / mse(base, cell, last) for last in (False, True)]
+    over = [ratio / bound for ratio, bound in zip(ratios, bounds(cell), strict=True)]
+    is_late = lie is not None and lie.since >= LATE
+    allowed = (1.0, 1.0) if is_late else EARLY.get(cell.algorithm, (1.05, 1.05))
+    score = max(each / most for each, most in zip(over, allowed, strict=True))
+    return Row(*ratios, *over, score, outcome)
+
+
+# the search
+
+SPACE = {
+    "base": ["own", "own", "peer", "none", "first", "old"],
+    "scale": [1.0, -1.0, 2.0, -2.0, 0.5, 0.0],
+    "push": (1e-3, 1e2),
+    "drift": (1e-5, 1e-1),
+    "unit": ["one", "own", "own", "gap", "said"],
+    "toward": ["constant", "noise", "random", "away"],
+    "kernel": ["all", "all", "best", "worst"],
+    "since": [0, 0, 50, 100],
+    "until": [np.inf, np.inf, 50, 150],
+    "every": [2, 5, 20, 50],
+    "length": [1, 2],
+    "epochs": [1, 2, 5, 20],
+    "counts": [1.0, 10.0, 1e3, 1e6],
+    "ratchet": [0.01, 0.04, 0.1],
+    "loss": (1e-3, 1e3),
+    "order": ["reversed"],
+    "variance": (1e-3, 1e3),
+    "rounds": (1e-2, 1e3),
+    "regret": [-1.0, -0.3, 0.3, 1.0],
+    "residual": [-1.0, 0.0, 5.0, -5.0],
+    "other": (1e-3, 1e3),
+    "degree": [0, 1, 10],
+    "labels": ["flipped", "noise", "high"],
+}
+#: fields of a lie about which most lies are true
+SELDOM = set(SPACE) - {"base", "scale", "push", "unit", "toward", "kernel", "since"}
+
+
+def drawn(field, generator):
+    """A value of a field at random."""
+    choices = SPACE[field]
+    if isinstance(choices, list):
+        return choices[generator.integers(len(choices))]
+    return float(f"{np.exp(generator.uniform(*np.log(choices))):.3g}")
+
+
+def random_lie(generator):
+    fields = [f for f in SPACE if f not in SELDOM or generator.random() < 0.12]
+    lie = Lie(**{field: drawn(field, generator) for field in fields})
+    return lie._replace(push=0.0) if generator.random() < 0.25 else lie
+
+
+def changed(lie, generator):
+    """A lie that is like another one: up to three fields are others, or sizes a little."""
+    for field in generator.choice(list(SPACE), generator.integers(1, 4), replace=False):
+        before = getattr(lie, field)
+        if isinstance(SPACE[field], tuple) and before not in (0.0, 1.0):
+            value = float(f"{before * np.exp(generator.normal(0, 0.7)):.3g}")
+        elif field in SELDOM and before != Lie._field_defaults[field] and generator.random() < 0.5:
+            value = Lie._field_defaults[field]
+        else:
+            value = drawn(field, generator)
+        lie = lie._replace(**{field: value})
+    return lie
+
+
+def search(cell, budget, generator, known=(), report=lambda: None):
+    """Return (score, text, row) of the lies that were tried, worst first: random ones, then like.
+
+    ``known`` are lies with which to begin, as rows by lie.
+    """
+    found = [(row.score, str(lie), row) for lie, row in known]
+    for i in range(budget):
+        if i < budget // 2 or not found:
+            lie = random_lie(generator)
+        else:
+            rank = min(int(generator.exponential(1.5)), len(found) - 1)
+            lie = changed(Lie.parse(found[rank][1]), generator)
+        row = judged(cell, play(cell, lie), lie)
+        found.append((row.score, str(lie), row))
+        found.sort(key=lambda each: -each[0])
+        report()
+    return found
+
+
+# the table
+
+
+def show_cell(cell, args, saved):
+    rows, bound = {}, bounds(cell)
+    base, alone = references(cell)
+    print(
+        f"\n{cell}: alone {mse(alone, cell) / mse(base, cell):.3f} whole,"
+        f" {mse(alone, cell, True) / mse(base, cell, True):.3f} last fifth;"
+        f" bound {bound[0]:.3f}, {bound[1]:.3f}\n{'':22} {HEAD}",
+        flush=True,
+    )
+
+    def show(name, lie=None):
+        row = judged(cell, play(cell, lie, is_guarded=not args.unguarded), lie)
+        print(f"{name:22} {row}", flush=True)
+        kept = {**row._asdict(), **row.outcome._asdict(), "lie": str(lie or "")}
+        saved[f"{cell}: {name}"] = {k: v for k, v in kept.items() if k not in ("outcome", "errors")}
+        return row
+
+    show("nobody")
+    if args.honest:
+        return
+    if args.replay is not None:
+        show("replayed", Lie.parse(args.replay))
+        return
+    chosen = {name: lie for name, lie in FIXED.items() if not args.lies or name in args.lies}
+    known = [(lie, show(name, lie)) for name, lie in chosen.items()]
+    if args.search:
+        bar = tqdm(total=args.search, leave=False, desc=str(cell))
+        generator = np.random.default_rng([args.search_seed, cell.seed])
+        found = search(cell, args.search, generator, known, bar.update)
+        bar.close()
+        for _, text, row in found[: args.worst]:
+            print(f"{'found':22} {row}  {text!r}", flush=True)
+            kept = {**row._asdict(), **row.outcome._asdict(), "lie": text}
+            rows[text] = {k: v for k, v in kept.items() if k not in ("outcome", "errors")}
+        saved[f"{cell}: found"] = rows
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    cells = [f"{name}/{size}" for size in NETS for name in STREAMS]
+    parser.add_argument("--cells", nargs="+", default=cells, metavar="STREAM/SIZE")
+    parser.add_argument("--algorithms", nargs="+", default=["domkl", "domkrls"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[1], help="of the frequencies")
+    parser.add_argument("--window", type=int, default=0, help="round with which streams begin")
+    parser.add_argument("--rounds", type=int, default=400)
+    parser.add_argument("--mode", choices=("lockstep", "async"), default="lockstep")
+    parser.add_argument("--unguarded", action="store_true", help="without the defence")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--quick", action="store_true", help="the known lies only (the default)")
+    what.add_argument("--search", type=int, default=0, metavar="N", help="and N runs of a search")
+    what.add_argument("--honest", action="store_true", help="without any lie")
+    what.add_argument("--replay", metavar="LIE", help="this lie only")
+    parser.add_argument("--lies", nargs="+", choices=list(FIXED), metavar="NAME", help="only these")
+    parser.add_argument("--search-seed", type=int, default=0)
+    parser.add_argument("--worst", type=int, default=3, help="lies that are printed of a search")
+    parser.add_argument("--json", metavar="FILE", help="where to write all that is printed")
+    return parser.parse_args()
+
+
+def main():
+    args, saved, start = arguments(), {}, time.monotonic()
+    for algorithm in args.algorithms:
+        for name in args.cells:
+            stream, _, size = name.partition("/")
+            for seed in args.seeds:
+                cell = Cell(
+                    algorithm, stream, int(size or 6), seed, args.window, args.rounds, args.mode
+                )
+                show_cell(cell, args, saved)
+                if args.json:
+                    Path(args.json).write_text(json.dumps(saved, indent=1))
+    print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
