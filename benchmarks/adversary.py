@@ -21,7 +21,7 @@ import argparse
 import json
 import sys
 import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,9 +32,11 @@ from tqdm import tqdm
 import domkl
 from domkl.algorithms.baselines import Alone
 from domkl.algorithms.registry import find
+from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
 from domkl.mesh.testing.liars import LIES, Liar, Lie
+from domkl.mesh.testing.network import FIRST_SAMPLE
 
 M, PERIOD = 15, 0.1
 HONEST_COST, ALONE_COST = 1.1, 1.03  # of the bound
@@ -52,14 +54,17 @@ TWO = Lie(base="none", push=0.9e6, every=10**9, length=2)
 FIXED = {
     **{name: lie for name, lie in LIES.items() if name != "single"},
     **{f"{name}, from 50": LIES[name]._replace(since=50) for name in ("flip", "noise", "frozen")},
-    "ten times": Lie(base="none", push=1.0, toward="random"),
+    "random": Lie(base="none", push=1.0, toward="random"),
     "two frames": TWO,
     "two frames at 100": TWO._replace(since=100),
     "two frames each 50": TWO._replace(every=50),
     "every other": Lie(scale=-1.0, every=2),
-    "new epochs": Lie(scale=-2.0, epochs=1, since=50),
-    "new epochs, from 0": Lie(scale=-2.0, epochs=1),
+    "nought": Lie(scale=0.0),
+    "nought, new epochs": Lie(scale=0.0, epochs=1, since=50),
+    "flip, new epochs": Lie(scale=-1.0, epochs=1, since=50),
+    "more, new epochs": Lie(scale=2.5, epochs=1),
     "best kernel": Lie(push=0.01, kernel="best", since=50),
+    "best kernel, own": Lie(push=0.2, unit="own", kernel="best", since=50),
     "mirrored": Lie(base="peer", push=1.0, unit="gap", toward="away"),
     "peer and more": Lie(base="peer", push=0.2, unit="own", since=50),
     "labels": Lie(labels="flipped"),
@@ -72,7 +77,14 @@ FIXED = {
     "old": Lie(base="old"),
     "degree 0": Lie(scale=-1.0, degree=0),
     "gone at 150": Lie(scale=-1.0, until=150),
+    "huge": Lie(base="none", push=2e5, toward="noise"),
+    "flip, a million": Lie(scale=-1.0, counts=1e6),
 }
+
+
+VICTIM = 3  # of scenes, in the network of six
+STEADY = ("flip", "nought", "random", "huge", "mirrored", "flip, a million", "labels",
+          "nought, new epochs")  # fmt: skip
 
 
 class Cell(NamedTuple):
@@ -103,6 +115,32 @@ class Cell(NamedTuple):
     @property
     def _net(self):
         return NETS[self.size]
+
+
+class Scene(NamedTuple):
+    """What happens in a run beside lies, to the victim: one liar is among its three neighbors."""
+
+    begin: int = 0  # rounds that are judged, of the victim's own if it joins
+    end: int | None = None
+    most: tuple[float, float] = (1.0, 1.0)  # of the ratio, for DOMKL and DOMKRLS
+    lies: tuple[str, ...] = ()
+    since: int = 0  # when lies begin, in samples of the liar
+    joins: int = 0  # round in which the victim does
+    unlabelled: int = 0  # rounds in which the victim has no label
+    restarts: tuple[int, ...] = ()  # rounds before which the victim does
+    gone: int = 0  # round before which liars leave
+    is_of_all: bool = False  # whether all honest learners are judged
+
+    def of_victim(self, values):
+        """Its samples: from when it joins, and the same ones again after the end."""
+        return np.roll(values, -self.joins, axis=0)
+
+    def mse(self, errors, cell):
+        who = cell.honest if self.is_of_all else VICTIM
+        return float(np.nanmean(errors[self.begin : self.end, who]))
+
+
+PLAIN = Scene()
 
 
 class Outcome(NamedTuple):
@@ -170,18 +208,25 @@ def data_of(cell):
     return samples(cell.stream, cell.size, cell.window, cell.rounds)
 
 
-def network_of(cell, lie=None, *, is_guarded=True):
-    """The network before its first round."""
-    x, y = data_of(cell)
-    taught = y.copy()
+def network_of(cell, lie=None, scene=PLAIN, *, is_guarded=True):
+    """The network before its first round; columns of victims that come later are last."""
+    x, y = (values.copy() for values in data_of(cell))
     for name in cell.liars if lie is not None else ():
-        taught[:, int(name)] = lie.labels_of(y[:, int(name)], seed=int(name))
+        y[:, int(name)] = lie.labels_of(y[:, int(name)], seed=int(name))
+    x[:, VICTIM], y[:, VICTIM] = scene.of_victim(x[:, VICTIM]), scene.of_victim(y[:, VICTIM])
+    y[: scene.unlabelled, VICTIM] = np.nan
+    neighbors = neighbors_of(cell.graph)
+    if scene.joins:
+        near = neighbors.pop(str(VICTIM))
+        order = [*map(int, neighbors), VICTIM]
+        x, y = x[:, order], y[:, order]
     network = VirtualNetwork(
         model_of(cell.algorithm, cell.stream, cell.seed),
-        neighbors_of(cell.graph),
+        neighbors,
         x,
-        taught,
+        y,
         mode=cell.mode,
+        timing=Timing(start_timeout=0.5),  # nobody waits for who joins later
         period=PERIOD,
         conditions=Conditions(jitter=0.02 if cell.mode == "async" else 0.0),
         generator=np.random.default_rng(cell.seed),
@@ -189,21 +234,37 @@ def network_of(cell, lie=None, *, is_guarded=True):
     )
     if lie is not None:
         network.liars = {name: Liar(lie) for name in cell.liars}
+    if scene.joins:
+        given = str(VICTIM), near, cell.size - 1, cell.rounds - scene.joins
+        network.at(begin_of(scene.joins), partial(network.join, *given))
+    for t in scene.restarts:
+        network.at(begin_of(t) - 0.03, partial(network.crash, str(VICTIM)))
+        network.at(begin_of(t) - 0.02, partial(network.start, str(VICTIM)))
+    for name in cell.liars if scene.gone else ():
+        network.at(begin_of(scene.gone) - 0.03, partial(network.leave, name))
     return network
 
 
-def play(cell, lie=None, *, is_guarded=True):
-    network = network_of(cell, lie, is_guarded=is_guarded)
-    network.run(1 + cell.rounds * PERIOD + 0.5)
+def begin_of(t):
+    """When a round begins, in virtual seconds."""
+    return FIRST_SAMPLE + t * PERIOD
+
+
+def play(cell, lie=None, scene=PLAIN, *, is_guarded=True):
+    network = network_of(cell, lie, scene, is_guarded=is_guarded)
+    network.run(begin_of(cell.rounds) + 0.5)
     for _ in range(60):
-        if all(each.learned == cell.rounds for each in network.protocols()):
+        if all(p.learned == network.machines[p.name].n_arrived for p in network.protocols()):
             break
         network.run(network.now + 1)
-    return outcome_of(cell, network)
+    return outcome_of(cell, network, scene)
 
 
-def outcome_of(cell, network):
-    told, (_, y) = network.predictions(), data_of(cell)
+def outcome_of(cell, network, scene):
+    told, y = network.predictions(), data_of(cell)[1].copy()
+    y[:, VICTIM] = scene.of_victim(y[:, VICTIM])
+    if scene.joins:
+        told = np.insert(told[:, :-1], VICTIM, told[:, -1], axis=1)
     honest, liars = cell.honest, cell.liars
     alarms = {
         (name, alarm.peer)
@@ -235,6 +296,41 @@ def judged(cell, outcome, lie=None):
     allowed = (1.0, 1.0) if is_late else EARLY.get(cell.algorithm, (1.05, 1.05))
     score = max(each / most for each, most in zip(over, allowed, strict=True))
     return Row(*ratios, *over, score, outcome)
+
+
+# scenes
+
+FRAMES = (1.2, 1.3)
+SCENES = {
+    "two frames before the first label": Scene(20, 120, FRAMES, ("two frames",), 10, unlabelled=20),
+    "two frames into a fresh mesh": Scene(0, 100, FRAMES, ("two frames",), is_of_all=True),
+    "two frames after a restart": Scene(
+        103, 203, FRAMES, ("two frames",), 104, restarts=(100, 150)
+    ),
+    "newcomer at 150": Scene(0, 50, (2.5, 2.5), STEADY, joins=150),
+    "newcomer and liar at 150": Scene(0, 50, (2.5, 2.5), STEADY, 150, joins=150),
+    "without labels": Scene(0, 50, (2.5, 2.5), STEADY, unlabelled=10**6),
+    "without labels, from 150": Scene(150, 200, (2.5, 2.5), STEADY, 150, unlabelled=10**6),
+    "gone at 150": Scene(350, None, (1.05, 1.05), STEADY, gone=150, is_of_all=True),
+    "lies from 50, gone at 150": Scene(
+        350, None, (1.05, 1.05), STEADY, 50, gone=150, is_of_all=True
+    ),
+}
+
+
+def show_scenes(cell, args, saved):
+    print(f"\n{cell}: ratios, over what is allowed, largest prediction given out", flush=True)
+    for text, scene in SCENES.items():
+        base = scene.mse(play(cell, None, scene, is_guarded=False).errors, cell)
+        most = scene.most[cell.algorithm == "domkrls"]
+        for name in ("nobody", *scene.lies):
+            lie = FIXED[name]._replace(since=scene.since) if name in FIXED else None
+            outcome = play(cell, lie, scene, is_guarded=not args.unguarded)
+            ratio = scene.mse(outcome.errors, cell) / base
+            mark = "*" if ratio > most else " "
+            over = f"{ratio:10.4g} {ratio / most:10.4g}{mark} {outcome.largest:10.3g}"
+            print(f"{text:34} {name:20} {over}", flush=True)
+            saved[f"{cell}: {text}: {name}"] = {"ratio": ratio, "over": ratio / most}
 
 
 # the search
@@ -366,6 +462,7 @@ def arguments():
     parser.add_argument("--window", type=int, default=0, help="round with which streams begin")
     parser.add_argument("--rounds", type=int, default=400)
     parser.add_argument("--mode", choices=("lockstep", "async"), default="lockstep")
+    parser.add_argument("--scenes", action="store_true", help="restarts, newcomers and so on")
     parser.add_argument("--unguarded", action="store_true", help="without the defence")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--quick", action="store_true", help="the known lies only (the default)")
@@ -388,7 +485,7 @@ def main():
                 cell = Cell(
                     algorithm, stream, int(size or 6), seed, args.window, args.rounds, args.mode
                 )
-                show_cell(cell, args, saved)
+                (show_scenes if args.scenes else show_cell)(cell, args, saved)
                 if args.json:
                     Path(args.json).write_text(json.dumps(saved, indent=1))
     print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)

@@ -331,13 +331,15 @@ class VirtualNetwork:
                 self.at(self.now + delay, partial(self._arrive, effect.peer, frame))
 
     def _lie(self, liar: Liar, effect: events.Send, protocol: Protocol) -> events.Send:
-        edge, offers = protocol.edges.by_peer[effect.peer], protocol.edges.offers
+        edge = protocol.edges.by_peer.get(effect.peer)
+        if edge is None:  # it says goodbye
+            return effect
         heard = {} if edge.newest is None else edge.newest.fields
-        data = liar.change(effect.data, protocol.learned, offers, effect.peer, heard)
-        is_told = liar.lie.is_told(protocol.learned, effect.peer)
-        if is_told and edge.is_awaited and 0 < liar.lie.epochs <= edge.n_done + 1:
+        given = effect.data, protocol.learned, protocol.edges.offers, effect.peer, heard
+        is_told = edge.is_awaited and liar.lie.is_told(protocol.learned, effect.peer)
+        if is_told and 0 < liar.lie.epochs <= edge.n_done + 1:
             self.at(self.now + TICK / 2, partial(self._begin_epoch, protocol, effect.peer))
-        return effect._replace(data=data)
+        return effect._replace(data=liar.change(*given))
 
     def _begin_epoch(self, protocol: Protocol, peer: str) -> None:
         """Let a learner end the epoch of an edge, and greet."""
