@@ -75,6 +75,10 @@ FIXED = {
     "best account": Lie(scale=-1.0, loss=1e-3, regret=1.0),
     "worst account": Lie(loss=1e3, regret=-1.0, variance=1e3, rounds=10.0),
     "old": Lie(base="old"),
+    "drained": Lie(scale=100.0, counts=1e-3),
+    "apart": Lie(push=0.1, unit="own", toward="apart", since=50),
+    "flip, in haste": Lie(scale=-1.0, rate=5),
+    "nought, in haste": Lie(scale=0.0, rate=5, since=50),
     "degree 0": Lie(scale=-1.0, degree=0),
     "gone at 150": Lie(scale=-1.0, until=150),
     "huge": Lie(base="none", push=2e5, toward="noise"),
@@ -211,8 +215,9 @@ def data_of(cell):
 def network_of(cell, lie=None, scene=PLAIN, *, is_guarded=True):
     """The network before its first round; columns of victims that come later are last."""
     x, y = (values.copy() for values in data_of(cell))
-    for name in cell.liars if lie is not None else ():
-        y[:, int(name)] = lie.labels_of(y[:, int(name)], seed=int(name))
+    lie, of_liars = (Lie(), ()) if lie is None else (lie, [*map(int, cell.liars)])
+    for k in of_liars:
+        y[:, k] = lie.labels_of(y[:, k], seed=k)
     x[:, VICTIM], y[:, VICTIM] = scene.of_victim(x[:, VICTIM]), scene.of_victim(y[:, VICTIM])
     y[: scene.unlabelled, VICTIM] = np.nan
     neighbors = neighbors_of(cell.graph)
@@ -232,8 +237,7 @@ def network_of(cell, lie=None, scene=PLAIN, *, is_guarded=True):
         generator=np.random.default_rng(cell.seed),
         is_guarded=is_guarded,
     )
-    if lie is not None:
-        network.liars = {name: Liar(lie) for name in cell.liars}
+    hurry(network, lie, of_liars)
     if scene.joins:
         given = str(VICTIM), near, cell.size - 1, cell.rounds - scene.joins
         network.at(begin_of(scene.joins), partial(network.join, *given))
@@ -243,6 +247,24 @@ def network_of(cell, lie=None, scene=PLAIN, *, is_guarded=True):
     for name in cell.liars if scene.gone else ():
         network.at(begin_of(scene.gone) - 0.03, partial(network.leave, name))
     return network
+
+
+def hurry(network, lie, of_liars):
+    """Let these learners lie, and learn each sample as often as the lie says, with haste."""
+    n, rate = len(network.y), lie.rate
+    network.liars = {
+        str(k): Liar(lie._replace(since=rate * lie.since, until=rate * lie.until)) for k in of_liars
+    }
+    if rate == 1:
+        return
+    for values in (network.x, network.y):
+        of_all = np.array(values)[np.minimum(np.arange(rate * n), n - 1)]
+        for k in of_liars:  # a column of a liar is its own, whoever joins later
+            of_all[:, k] = np.repeat(of_all[:n, k], rate, axis=0)
+        values[:] = list(of_all)
+    for t in range(n * (rate - 1)):
+        for k in of_liars:
+            network.at(begin_of(t / (rate - 1)), partial(network._sense, str(k)))
 
 
 def begin_of(t):
@@ -261,7 +283,7 @@ def play(cell, lie=None, scene=PLAIN, *, is_guarded=True):
 
 
 def outcome_of(cell, network, scene):
-    told, y = network.predictions(), data_of(cell)[1].copy()
+    told, y = network.predictions()[: cell.rounds], data_of(cell)[1].copy()
     y[:, VICTIM] = scene.of_victim(y[:, VICTIM])
     if scene.joins:
         told = np.insert(told[:, :-1], VICTIM, told[:, -1], axis=1)
@@ -337,28 +359,30 @@ def show_scenes(cell, args, saved):
 
 SPACE = {
     "base": ["own", "own", "peer", "none", "first", "old"],
-    "scale": [1.0, -1.0, 2.0, -2.0, 0.5, 0.0],
+    "scale": [1.0, 1.0, -1.0, 0.0, 0.5, 2.0, -2.0, 10.0, -10.0, 100.0],
     "push": (1e-3, 1e2),
     "drift": (1e-5, 1e-1),
     "unit": ["one", "own", "own", "gap", "said"],
-    "toward": ["constant", "noise", "random", "away"],
+    "toward": ["constant", "apart", "noise", "random", "away"],
     "kernel": ["all", "all", "best", "worst"],
     "since": [0, 0, 50, 100],
-    "until": [np.inf, np.inf, 50, 150],
+    "until": [50, 150, 300],
     "every": [2, 5, 20, 50],
-    "length": [1, 2],
+    "length": [1, 2, 4],
+    "only": ["3"],
     "epochs": [1, 2, 5, 20],
-    "counts": [1.0, 10.0, 1e3, 1e6],
+    "counts": [1e-3, 1.0, 10.0, 1e3, 1e6],
     "ratchet": [0.01, 0.04, 0.1],
-    "loss": (1e-3, 1e3),
+    "loss": (1e-6, 1e6),
     "order": ["reversed"],
-    "variance": (1e-3, 1e3),
-    "rounds": (1e-2, 1e3),
+    "variance": (1e-6, 1e6),
+    "rounds": (1e-3, 1e6),
     "regret": [-1.0, -0.3, 0.3, 1.0],
     "residual": [-1.0, 0.0, 5.0, -5.0],
-    "other": (1e-3, 1e3),
+    "other": (1e-6, 1e6),
     "degree": [0, 1, 10],
     "labels": ["flipped", "noise", "high"],
+    "rate": [2, 5],
 }
 #: fields of a lie about which most lies are true
 SELDOM = set(SPACE) - {"base", "scale", "push", "unit", "toward", "kernel", "since"}

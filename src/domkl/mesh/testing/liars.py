@@ -41,7 +41,7 @@ class Lie(NamedTuple):
     push: float = 0.0  # of each coordinate, in units
     drift: float = 0.0  # more each sample
     unit: str = "one"  # or "own": size of θ; "gap": of the true distance; "said": largest in others
-    toward: str = "constant"  # or "noise", "random" (always the same), "away" (from own θ)
+    toward: str = "constant"  # or "apart" (by neighbor), "noise", "random" (fixed), "away" (from θ)
     kernel: str = "all"  # or "best", "worst": by own losses
     since: float = 0  # samples between which it lies
     until: float = np.inf
@@ -60,6 +60,7 @@ class Lie(NamedTuple):
     other: float = 1.0  # factor of all other fields
     degree: int = -1  # claimed number of neighbors
     labels: str = "true"  # or "flipped", "noise", "high": what it learns from, see `labels_of`
+    rate: int = 1  # samples that it learns in the time of one; its driver must give it those
 
     @classmethod
     def parse(cls, text: str) -> "Lie":
@@ -140,19 +141,19 @@ class Liar:
         if not self.lie.is_told(learned, peer):
             return data
         self.first = self.first or offer.fields
-        told = offer.fields | self._fields(offer.fields, learned - self.lie.since, heard)
+        told = offer.fields | self._fields(offer.fields, learned - self.lie.since, peer, heard)
         degree = offer.degree if self.lie.degree < 0 else self.lie.degree
         changed = offers.repack(offer._replace(fields=told, degree=degree))
         return wire.encode(frame._replace(payload=changed))
 
-    def _fields(self, own: Fields, n: float, heard: Fields) -> Fields:
+    def _fields(self, own: Fields, n: float, peer: str, heard: Fields) -> Fields:
         lie = self.lie
         said = {"first": self.first, "old": self.old[0]}.get(lie.base, own)
         true, theta = _theta(own), _theta(said)
         if lie.base in ("peer", "none"):
             theta = _theta(heard) if lie.base == "peer" and heard else np.zeros_like(theta)
         size = (lie.push + lie.drift * n) * self._unit(true, heard)
-        theta = lie.scale * theta + (size * self._direction(true) if size else 0.0)
+        theta = lie.scale * theta + (size * self._direction(true, peer) if size else 0.0)
         if lie.kernel != "all":
             best = np.argmin(own["loss"] if lie.kernel == "best" else -own["loss"])
             theta = np.where((np.arange(theta.shape[1]) == best)[:, None], theta, true)
@@ -168,12 +169,13 @@ class Liar:
         others = (float(v.max()) for name, v in heard.items() if name not in KNOWN)
         return 1.0 if kind == "one" else max(others, default=1.0)
 
-    def _direction(self, true: Floats) -> Floats:
+    def _direction(self, true: Floats, peer: str) -> Floats:
         kind = self.lie.toward
         if kind == "away":
             return -true / max(_size(true), TINY)
-        if kind == "constant":
-            return np.ones_like(true)
+        if kind in ("constant", "apart"):
+            is_odd = kind == "apart" and sum(peer.encode()) % 2
+            return np.full_like(true, -1.0 if is_odd else 1.0)
         generator = self.generator if kind == "noise" else child(0, "direction")
         return generator.standard_normal(true.shape)
 
