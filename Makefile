@@ -12,7 +12,8 @@
 # make examples  run the examples, and write their pictures to docs/images/examples
 # make quick  lint and test without real processes, documents and long runs; for while one writes
 # make soak   set up .venv with everything; run the mesh through eleven thousand schedules of faults
-# make attack set up .venv with everything; attack real nodes: HTTP, memory, floods, disk, kills
+# make attack set up .venv with everything; attack real nodes: HTTP, memory, floods, disk, kills;
+#             search for the lies that cost most, in virtual time, on data that are there
 # make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes,
 #             and how it grows with learners, MPI ranks and nodes of a mesh
 PYTHON ?= python3
@@ -84,6 +85,8 @@ soak: $(VENV)/dev.stamp
 
 attack: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/attack.py
+	$(BIN)/python benchmarks/adversary.py --search 60
+	$(BIN)/python benchmarks/adversary.py --scenes --rounds 500
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py

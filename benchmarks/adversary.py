@@ -22,6 +22,7 @@ import json
 import sys
 import time
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -310,8 +311,9 @@ def bounds(cell):
     return [max(HONEST_COST, ALONE_COST * ratio) for ratio in ratios]
 
 
-def judged(cell, outcome, lie=None):
-    base = references(cell)[0]
+def tried(cell, lie=None, *, is_guarded=True):
+    """The row of a lie."""
+    outcome, base = play(cell, lie, is_guarded=is_guarded), references(cell)[0]
     ratios = [mse(outcome.errors, cell, last) / mse(base, cell, last) for last in (False, True)]
     over = [ratio / bound for ratio, bound in zip(ratios, bounds(cell), strict=True)]
     is_late = lie is not None and lie.since >= LATE
@@ -340,22 +342,29 @@ SCENES = {
 }
 
 
+def staged(cell, scene, *, is_guarded=True):
+    """Play a scene without a lie and with each of its own: name, ratio over the most, outcome."""
+    base = scene.mse(play(cell, None, scene, is_guarded=False).errors, cell)
+    most = scene.most[cell.algorithm == "domkrls"]
+    for name in ("nobody", *scene.lies):
+        lie = FIXED[name]._replace(since=scene.since) if name in FIXED else None
+        outcome = play(cell, lie, scene, is_guarded=is_guarded)
+        yield name, scene.mse(outcome.errors, cell) / base / most, outcome
+
+
 def show_scenes(cell, args, saved):
     print(f"\n{cell}: ratios, over what is allowed, largest prediction given out", flush=True)
     for text, scene in SCENES.items():
-        base = scene.mse(play(cell, None, scene, is_guarded=False).errors, cell)
-        most = scene.most[cell.algorithm == "domkrls"]
-        for name in ("nobody", *scene.lies):
-            lie = FIXED[name]._replace(since=scene.since) if name in FIXED else None
-            outcome = play(cell, lie, scene, is_guarded=not args.unguarded)
-            ratio = scene.mse(outcome.errors, cell) / base
-            mark = "*" if ratio > most else " "
-            over = f"{ratio:10.4g} {ratio / most:10.4g}{mark} {outcome.largest:10.3g}"
-            print(f"{text:34} {name:20} {over}", flush=True)
-            saved[f"{cell}: {text}: {name}"] = {"ratio": ratio, "over": ratio / most}
+        for name, over, outcome in staged(cell, scene, is_guarded=not args.unguarded):
+            ratio, mark = over * scene.most[cell.algorithm == "domkrls"], "*" if over > 1 else " "
+            shown = f"{ratio:10.4g} {over:10.4g}{mark} {outcome.largest:10.3g}"
+            print(f"{text:34} {name:20} {shown}", flush=True)
+            saved[f"{cell}: {text}: {name}"] = {"ratio": ratio, "over": over}
 
 
 # the search
+
+CARRIED = 3  # of the worst lies of a cell, with which the search in the next one begins
 
 SPACE = {
     "base": ["own", "own", "peer", "none", "first", "old"],
@@ -416,19 +425,19 @@ def changed(lie, generator):
     return lie
 
 
-def search(cell, budget, generator, known=(), report=lambda: None):
-    """Return (score, text, row) of the lies that were tried, worst first: random ones, then like.
+def search(trial, budget, generator, known=(), report=lambda: None):
+    """Try lies at random, then ones like the worst: (score, text, row) of each, worst first.
 
-    ``known`` are lies with which to begin, as rows by lie.
+    ``trial`` gives the row of a lie; ``known`` are such pairs with which to begin.
     """
-    found = [(row.score, str(lie), row) for lie, row in known]
+    found = sorted(((row.score, str(lie), row) for lie, row in known), key=lambda each: -each[0])
     for i in range(budget):
-        if i < budget // 2 or not found:
+        if i < budget // 3 or not found:
             lie = random_lie(generator)
         else:
             rank = min(int(generator.exponential(1.5)), len(found) - 1)
             lie = changed(Lie.parse(found[rank][1]), generator)
-        row = judged(cell, play(cell, lie), lie)
+        row = trial(lie)
         found.append((row.score, str(lie), row))
         found.sort(key=lambda each: -each[0])
         report()
@@ -440,6 +449,7 @@ def search(cell, budget, generator, known=(), report=lambda: None):
 
 def show_cell(cell, args, saved):
     rows, bound = {}, bounds(cell)
+    trial = partial(tried, cell, is_guarded=not args.unguarded)
     base, alone = references(cell)
     print(
         f"\n{cell}: alone {mse(alone, cell) / mse(base, cell):.3f} whole,"
@@ -449,7 +459,7 @@ def show_cell(cell, args, saved):
     )
 
     def show(name, lie=None):
-        row = judged(cell, play(cell, lie, is_guarded=not args.unguarded), lie)
+        row = trial(lie)
         print(f"{name:22} {row}", flush=True)
         kept = {**row._asdict(), **row.outcome._asdict(), "lie": str(lie or "")}
         saved[f"{cell}: {name}"] = {k: v for k, v in kept.items() if k not in ("outcome", "errors")}
@@ -466,13 +476,17 @@ def show_cell(cell, args, saved):
     if args.search:
         bar = tqdm(total=args.search, leave=False, desc=str(cell))
         generator = np.random.default_rng([args.search_seed, cell.seed])
-        found = search(cell, args.search, generator, known, bar.update)
+        carried = [Lie.parse(text) for text in saved.get("carried", {}).get(cell.algorithm, [])]
+        known += [(lie, trial(lie)) for lie in carried]
+        found = search(trial, args.search, generator, known, bar.update)
         bar.close()
         for _, text, row in found[: args.worst]:
             print(f"{'found':22} {row}  {text!r}", flush=True)
             kept = {**row._asdict(), **row.outcome._asdict(), "lie": text}
             rows[text] = {k: v for k, v in kept.items() if k not in ("outcome", "errors")}
         saved[f"{cell}: found"] = rows
+        worst = [text for _, text, _ in found[:CARRIED]]  # with which the next cell begins
+        saved.setdefault("carried", {})[cell.algorithm] = worst
 
 
 def arguments():
@@ -502,16 +516,18 @@ def arguments():
 
 def main():
     args, saved, start = arguments(), {}, time.monotonic()
-    for algorithm in args.algorithms:
-        for name in args.cells:
-            stream, _, size = name.partition("/")
-            for seed in args.seeds:
-                cell = Cell(
-                    algorithm, stream, int(size or 6), seed, args.window, args.rounds, args.mode
-                )
-                (show_scenes if args.scenes else show_cell)(cell, args, saved)
-                if args.json:
-                    Path(args.json).write_text(json.dumps(saved, indent=1))
+    of_cell = show_scenes if args.scenes else show_cell
+    for algorithm, name, seed in product(args.algorithms, args.cells, args.seeds):
+        stream, _, size = name.partition("/")
+        if args.scenes and size == "10":  # where the victim's neighbors are liars for the most part
+            continue
+        given = stream, int(size or 6), seed, args.window, args.rounds, args.mode
+        try:
+            of_cell(Cell(algorithm, *given), args, saved)
+        except (OSError, domkl.DomklError) as why:
+            print(f"{name} left out: {why}", flush=True)
+        if args.json:
+            Path(args.json).write_text(json.dumps(saved, indent=1))
     print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
 
 

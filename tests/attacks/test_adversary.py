@@ -1,0 +1,125 @@
+"""A short search of `benchmarks/adversary.py`, its scenes, and frames of members that are revoked.
+
+`make attack` runs the long form on all cells.
+"""
+
+import importlib
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from domkl.errors import ParameterError
+from domkl.mesh.protocol.events import Received
+from domkl.mesh.protocol.wire import Kind
+from domkl.mesh.testing.liars import LIES, Lie
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+adversary = importlib.import_module("adversary")
+
+ROUNDS, BUDGET = 120, 12  # of each run, and runs of each search
+#: what the worst lie of the search may have as its score, and what scenes may have over what they
+#: are allowed; 1 where influence is bounded
+WORST_SCORE = {"domkl": np.inf, "domkrls": np.inf}
+WORST_SCENE = {"domkl": np.inf, "domkrls": np.inf}
+#: largest prediction given out: the range is [0, 1], and its width is allowed on both sides
+LARGEST = np.inf
+#: honest, over without a defence
+HONEST = 1.005
+
+SCENES = {name: scene for name, scene in adversary.SCENES.items() if not scene.gone}
+CELLS = {name: adversary.Cell(name, "traffic", 6, rounds=ROUNDS) for name in WORST_SCORE}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CELLS)
+def test_a_short_search_finds_nothing_beyond_the_bound(name):
+    """The worst can be repeated by its text."""
+    cell = CELLS[name]
+    trial = partial(adversary.tried, cell)
+    found = adversary.search(trial, BUDGET, np.random.default_rng(1))
+    score, text, _ = found[0]
+    assert score <= WORST_SCORE[name], text
+    assert max(row.outcome.largest for _, _, row in found) <= LARGEST
+    assert trial(Lie.parse(text)).score == score
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CELLS)
+def test_the_defence_costs_honest_learners_next_to_nothing(name):
+    row = adversary.tried(CELLS[name])
+    assert max(row.whole, row.last) <= HONEST
+    assert row.outcome.honest_alarmed == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("scene", SCENES)
+def test_what_a_liar_does_to_its_victim(name, scene):
+    cell = CELLS[name]._replace(rounds=210)
+    short = SCENES[scene]._replace(lies=SCENES[scene].lies[:1])
+    for lie, over, outcome in adversary.staged(cell, short):
+        assert over <= WORST_SCENE[name], lie
+        assert outcome.largest <= LARGEST, lie
+
+
+def test_undefended_honest_runs_are_the_simulator():
+    """So the ratios are of the same run."""
+    cell = CELLS["domkl"]._replace(rounds=30)
+    found = adversary.play(cell, is_guarded=False).errors
+    np.testing.assert_array_equal(found, adversary.references(cell)[0])
+
+
+def test_a_lie_is_its_text():
+    lies = [*LIES.values(), *adversary.FIXED.values()]
+    lies += [adversary.random_lie(np.random.default_rng(k)) for k in range(50)]
+    assert [Lie.parse(str(lie)) for lie in lies] == lies
+    for wrong in ("size=1", "push=much"):
+        with pytest.raises(ParameterError, match="lie must"):
+            Lie.parse(wrong)
+
+
+def network(lie=None, n=40):
+    """DOMKL on six learners, and what learner 2 has sent to learner 3."""
+    cell = CELLS["domkl"]._replace(rounds=n)
+    made, sent = adversary.network_of(cell, lie), []
+    send = made._send
+
+    def recorded(sender, effect):
+        if (sender, effect.peer) == ("2", "3"):
+            sent.append(effect.data)
+        send(sender, effect)
+
+    made._send = recorded
+    return made, sent
+
+
+def test_a_revoked_member_that_replays_is_refused():
+    """Its frames were valid, and the connection is that of a neighbor before."""
+    made, sent = network()
+    made.run(adversary.begin_of(19.5))
+    made.rewire("3", [name for name in made.machines["3"].neighbors if name != "2"])
+    victim = made.machines["3"].protocol
+    before = victim.learner.state
+    for data in sent:
+        made._arrive("3", Received("2", data))
+    assert victim.measures.refused["2", "stranger"] >= len(sent)
+    assert all(np.array_equal(a, b) for a, b in zip(before, victim.learner.state, strict=True))
+
+
+def test_frames_of_an_earlier_epoch_are_refused():
+    made, sent = network()
+    made.run(adversary.begin_of(19.5))
+    old = [data for data in sent if data[3] == Kind.OFFER]
+    made.crash("3")
+    made.start("3")
+    made.run(adversary.begin_of(24.5))
+    victim = made.machines["3"].protocol
+    before, refused = victim.learner.state, victim.measures.refused.total()
+    for data in old:
+        made._arrive("3", Received("2", data))
+    assert victim.measures.refused.total() == refused + len(old)
+    assert len(old) == 20
+    assert all(np.array_equal(a, b) for a, b in zip(before, victim.learner.state, strict=True))
