@@ -7,7 +7,8 @@
 
 A cell is a stream and a network: six learners of which one lies, or ten of which two lie together,
 and two honest ones have both among their three neighbors. Liars follow the protocol and change what
-they offer as a `Lie` says (`domkl.mesh.testing.liars`); the text of a lie repeats it.
+they offer as a `Lie` says (`domkl.mesh.testing.liars`); the text of a lie repeats it. Streams are
+the tables of ``streams.py``, dealt to the learners, and its real nodes, such as "homes, load/6".
 
 The *ratio* is the squared error of the honest learners' predictions, as given out, over that of the
 same run in which all are honest and nobody is defended; the *bound* is the larger of 1.1 and 1.03
@@ -36,7 +37,7 @@ from domkl.algorithms.registry import find
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
-from domkl.mesh.testing.liars import LIES, Liar, Lie
+from domkl.mesh.testing.liars import KNOWN, LIES, Liar, Lie
 from domkl.mesh.testing.network import FIRST_SAMPLE
 
 M, PERIOD = 15, 0.1
@@ -164,7 +165,13 @@ class Row(NamedTuple):
     whole_over: float  # over the bound
     last_over: float
     score: float
+    lie: str  # as a text, "" for the truth
     outcome: Outcome
+
+    def record(self):
+        """All but the errors, for JSON."""
+        every = self._asdict() | self.outcome._asdict()
+        return {name: value for name, value in every.items() if name not in ("outcome", "errors")}
 
     def __str__(self):
         o = self.outcome
@@ -179,15 +186,17 @@ HEAD = "   whole     last  w/bound  l/bound    score   largest liars honest refu
 
 @cache
 def samples(stream, size, window, rounds):
-    """Inputs (T, K, d) and labels (T, K)."""
-    if stream == "beijing-air":
-        made = streams.stations(1, window)
-        X, y = streams.held(made.X), made.y
-    else:
+    """Inputs (T, K, d) and labels (T, K): dealt in turn if it is a table, of real nodes if not."""
+    if stream in streams.SETS:
         X, y = domkl.deal(*streams.rows_of(stream), size, partition="interleaved")
-        X, y = X[window:], y[window:]
-    assert len(y) >= rounds, f"{stream} has {len(y)} rounds from {window} on"
-    return np.nan_to_num(X[:rounds, :size]), np.asarray(y[:rounds, :size])
+    else:
+        made = streams.stations(1, window) if stream == "beijing-air" else streams.STREAMS[stream]()
+        X, y = streams.held(made.X), np.asarray(made.y)
+    begin = 0 if stream == "beijing-air" else window
+    part = slice(begin, begin + rounds)
+    x, y = np.nan_to_num(X[part, :size]), np.asarray(y[part, :size])
+    assert y.shape == (rounds, size), f"{stream} has {y.shape} from {window} on"
+    return x, y
 
 
 @cache
@@ -206,7 +215,10 @@ def references(cell):
     given = {"keep_predictions": True, "interpreted": True, "threads": 1, "cv": "off"}
     for_each = model.algorithm, Alone(model.algorithm)
     runs = [domkl.simulate(a, x, y, cell.graph, model.features, **given) for a in for_each]
-    return [(run.predictions - y) ** 2 for run in runs]
+    errors = [(run.predictions - y) ** 2 for run in runs]
+    if cell.mode == "async":  # delays cost something, whoever is honest
+        errors[0] = play(cell, is_guarded=False).errors
+    return errors
 
 
 def data_of(cell):
@@ -319,7 +331,7 @@ def tried(cell, lie=None, *, is_guarded=True):
     is_late = lie is not None and lie.since >= LATE
     allowed = (1.0, 1.0) if is_late else EARLY.get(cell.algorithm, (1.05, 1.05))
     score = max(each / most for each, most in zip(over, allowed, strict=True))
-    return Row(*ratios, *over, score, outcome)
+    return Row(*ratios, *over, score, str(lie or ""), outcome)
 
 
 # scenes
@@ -393,6 +405,7 @@ SPACE = {
     "labels": ["flipped", "noise", "high"],
     "rate": [2, 5],
 }
+ACCOUNTS = {"counts", "ratchet", "variance", "rounds", "regret", "residual", "degree"}
 #: fields of a lie about which most lies are true
 SELDOM = set(SPACE) - {"base", "scale", "push", "unit", "toward", "kernel", "since"}
 
@@ -405,52 +418,65 @@ def drawn(field, generator):
     return float(f"{np.exp(generator.uniform(*np.log(choices))):.3g}")
 
 
-def random_lie(generator):
-    fields = [f for f in SPACE if f not in SELDOM or generator.random() < 0.12]
-    lie = Lie(**{field: drawn(field, generator) for field in fields})
+def fields_of(cell):
+    """The fields of a lie that mean something in what the learners of a cell say."""
+    said = set(model_of(cell.algorithm, cell.stream, cell.seed).offers().layout.fields)
+    unused = set() if "counts" in said else ACCOUNTS
+    return [
+        field for field in SPACE if field not in unused | ({"other"} if said <= KNOWN else set())
+    ]
+
+
+def random_lie(fields, generator):
+    chosen = [f for f in fields if f not in SELDOM or generator.random() < 0.12]
+    lie = Lie(**{field: drawn(field, generator) for field in chosen})
     return lie._replace(push=0.0) if generator.random() < 0.25 else lie
 
 
-def changed(lie, generator):
-    """A lie that is like another one: up to three fields are others, or sizes a little."""
-    for field in generator.choice(list(SPACE), generator.integers(1, 4), replace=False):
-        before = getattr(lie, field)
-        if isinstance(SPACE[field], tuple) and before not in (0.0, 1.0):
+def changed(lie, other, fields, generator):
+    """A lie that is like another one: some fields are of a third one or new, or sizes a little."""
+    crossed = [f for f in fields if generator.random() < 0.15]
+    lie = lie._replace(**{field: getattr(other, field) for field in crossed})
+    idle = {"length"} if lie.every == 1 else set()
+    idle |= set() if lie.push or lie.drift else {"unit", "toward"}
+    usable = [field for field in fields if field not in idle]
+    for field in generator.choice(usable, generator.integers(1, 4), replace=False):
+        before, default = getattr(lie, field), Lie._field_defaults[field]
+        if isinstance(SPACE[field], tuple) and before != default and generator.random() < 0.8:
             value = float(f"{before * np.exp(generator.normal(0, 0.7)):.3g}")
-        elif field in SELDOM and before != Lie._field_defaults[field] and generator.random() < 0.5:
-            value = Lie._field_defaults[field]
+        elif field in SELDOM and before != default and generator.random() < 0.5:
+            value = default
         else:
             value = drawn(field, generator)
         lie = lie._replace(**{field: value})
     return lie
 
 
-def search(trial, budget, generator, known=(), report=lambda: None):
-    """Try lies at random, then ones like the worst: (score, text, row) of each, worst first.
+def search(trial, budget, fields, generator, found=(), report=lambda: None):
+    """Try lies at random, then ones like the worst; return their rows, worst first.
 
-    ``trial`` gives the row of a lie; ``known`` are such pairs with which to begin.
+    ``trial`` gives the row of a lie; ``found`` are the rows of those with which to begin. Of lies
+    that come to the same, the first is kept.
     """
-    found = sorted(((row.score, str(lie), row) for lie, row in known), key=lambda each: -each[0])
+    by_score = {row.score: row for row in reversed(found)}
     for i in range(budget):
-        if i < budget // 3 or not found:
-            lie = random_lie(generator)
+        worst = [by_score[score] for score in sorted(by_score, reverse=True)]
+        if i < budget // 4 or not worst:
+            lie = random_lie(fields, generator)
         else:
-            rank = min(int(generator.exponential(1.5)), len(found) - 1)
-            lie = changed(Lie.parse(found[rank][1]), generator)
+            ranks = np.minimum(generator.exponential(1.5, 2).astype(int), len(worst) - 1)
+            lie = changed(*(Lie.parse(worst[rank].lie) for rank in ranks), fields, generator)
         row = trial(lie)
-        found.append((row.score, str(lie), row))
-        found.sort(key=lambda each: -each[0])
+        by_score.setdefault(row.score, row)
         report()
-    return found
+    return [by_score[score] for score in sorted(by_score, reverse=True)]
 
 
 # the table
 
 
 def show_cell(cell, args, saved):
-    rows, bound = {}, bounds(cell)
-    trial = partial(tried, cell, is_guarded=not args.unguarded)
-    base, alone = references(cell)
+    bound, (base, alone) = bounds(cell), references(cell)
     print(
         f"\n{cell}: alone {mse(alone, cell) / mse(base, cell):.3f} whole,"
         f" {mse(alone, cell, True) / mse(base, cell, True):.3f} last fifth;"
@@ -458,35 +484,32 @@ def show_cell(cell, args, saved):
         flush=True,
     )
 
-    def show(name, lie=None):
-        row = trial(lie)
-        print(f"{name:22} {row}", flush=True)
-        kept = {**row._asdict(), **row.outcome._asdict(), "lie": str(lie or "")}
-        saved[f"{cell}: {name}"] = {k: v for k, v in kept.items() if k not in ("outcome", "errors")}
+    def trial(lie=None):
+        if args.since is not None and lie is not None:
+            lie = lie._replace(since=args.since)
+        return tried(cell, lie, is_guarded=not args.unguarded)
+
+    def show(name, row, text=""):
+        print(f"{name:22} {row}{text}", flush=True)
+        saved[f"{cell}: {name}"] = row.record()
         return row
 
-    show("nobody")
+    show("nobody", trial())
     if args.honest:
         return
     if args.replay is not None:
-        show("replayed", Lie.parse(args.replay))
+        show("replayed", trial(Lie.parse(args.replay)))
         return
     chosen = {name: lie for name, lie in FIXED.items() if not args.lies or name in args.lies}
-    known = [(lie, show(name, lie)) for name, lie in chosen.items()]
+    known = [show(name, trial(lie)) for name, lie in chosen.items()]
     if args.search:
-        bar = tqdm(total=args.search, leave=False, desc=str(cell))
+        known += [trial(Lie.parse(text)) for text in saved.get(cell.algorithm, ())]
         generator = np.random.default_rng([args.search_seed, cell.seed])
-        carried = [Lie.parse(text) for text in saved.get("carried", {}).get(cell.algorithm, [])]
-        known += [(lie, trial(lie)) for lie in carried]
-        found = search(trial, args.search, generator, known, bar.update)
-        bar.close()
-        for _, text, row in found[: args.worst]:
-            print(f"{'found':22} {row}  {text!r}", flush=True)
-            kept = {**row._asdict(), **row.outcome._asdict(), "lie": text}
-            rows[text] = {k: v for k, v in kept.items() if k not in ("outcome", "errors")}
-        saved[f"{cell}: found"] = rows
-        worst = [text for _, text, _ in found[:CARRIED]]  # with which the next cell begins
-        saved.setdefault("carried", {})[cell.algorithm] = worst
+        with tqdm(total=args.search, leave=False, desc=str(cell)) as bar:
+            found = search(trial, args.search, fields_of(cell), generator, known, bar.update)
+        for i, row in enumerate(found[: args.worst]):
+            show(f"found {i + 1}", row, f"  {row.lie!r}")
+        saved[cell.algorithm] = [row.lie for row in found[:CARRIED]]  # the next cell begins so
 
 
 def arguments():
@@ -508,6 +531,9 @@ def arguments():
     what.add_argument("--honest", action="store_true", help="without any lie")
     what.add_argument("--replay", metavar="LIE", help="this lie only")
     parser.add_argument("--lies", nargs="+", choices=list(FIXED), metavar="NAME", help="only these")
+    parser.add_argument(
+        "--since", type=int, help="round in which all lies begin, also searched ones"
+    )
     parser.add_argument("--search-seed", type=int, default=0)
     parser.add_argument("--worst", type=int, default=3, help="lies that are printed of a search")
     parser.add_argument("--json", metavar="FILE", help="where to write all that is printed")

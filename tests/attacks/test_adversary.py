@@ -39,11 +39,11 @@ def test_a_short_search_finds_nothing_beyond_the_bound(name):
     """The worst can be repeated by its text."""
     cell = CELLS[name]
     trial = partial(adversary.tried, cell)
-    found = adversary.search(trial, BUDGET, np.random.default_rng(1))
-    score, text, _ = found[0]
-    assert score <= WORST_SCORE[name], text
-    assert max(row.outcome.largest for _, _, row in found) <= LARGEST
-    assert trial(Lie.parse(text)).score == score
+    found = adversary.search(trial, BUDGET, adversary.fields_of(cell), np.random.default_rng(1))
+    worst = found[0]
+    assert worst.score <= WORST_SCORE[name], worst.lie
+    assert max(row.outcome.largest for row in found) <= LARGEST
+    assert trial(Lie.parse(worst.lie)).score == worst.score
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_undefended_honest_runs_are_the_simulator():
 
 def test_a_lie_is_its_text():
     lies = [*LIES.values(), *adversary.FIXED.values()]
-    lies += [adversary.random_lie(np.random.default_rng(k)) for k in range(50)]
+    lies += [adversary.random_lie(adversary.SPACE, np.random.default_rng(k)) for k in range(50)]
     assert [Lie.parse(str(lie)) for lie in lies] == lies
     for wrong in ("size=1", "push=much"):
         with pytest.raises(ParameterError, match="lie must"):

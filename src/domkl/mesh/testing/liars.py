@@ -26,7 +26,7 @@ OLD = 50
 #: counts that a memory which forgets can have, whatever its parameters
 MOST_COUNTS = (np.inf, 100.0)
 #: fields that a lie has parameters for; it scales all others by `Lie.other`
-KNOWN = ("theta", "sums", "counts", "loss", "regret", "variance", "rounds", "residual")
+KNOWN = {"theta", "sums", "counts", "loss", "regret", "variance", "rounds", "residual"}
 
 
 class Lie(NamedTuple):
