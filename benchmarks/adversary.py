@@ -37,7 +37,7 @@ from domkl.algorithms.registry import find
 from domkl.mesh.protocol.events import Timing
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.testing import Conditions, VirtualNetwork, neighbors_of
-from domkl.mesh.testing.liars import KNOWN, LIES, Liar, Lie
+from domkl.mesh.testing.liars import LIES, Liar, Lie
 from domkl.mesh.testing.network import FIRST_SAMPLE
 
 M, PERIOD = 15, 0.1
@@ -82,6 +82,10 @@ FIXED = {
     "flip, in haste": Lie(scale=-1.0, rate=5),
     "nought, in haste": Lie(scale=0.0, rate=5, since=50),
     "degree 0": Lie(scale=-1.0, degree=0),
+    "degree a million": Lie(scale=-1.0, degree=10**6),
+    "at the radius": Lie(base="peer", push=1.0, unit="radius"),
+    "at the radius, away": Lie(base="peer", push=1.0, unit="radius", toward="away"),
+    "at the radius, from 50": Lie(base="peer", push=1.0, unit="radius", since=50),
     "gone at 150": Lie(scale=-1.0, until=150),
     "huge": Lie(base="none", push=2e5, toward="noise"),
     "flip, a million": Lie(scale=-1.0, counts=1e6),
@@ -383,7 +387,7 @@ SPACE = {
     "scale": [1.0, 1.0, -1.0, 0.0, 0.5, 2.0, -2.0, 10.0, -10.0, 100.0],
     "push": (1e-3, 1e2),
     "drift": (1e-5, 1e-1),
-    "unit": ["one", "own", "own", "gap", "said"],
+    "unit": ["one", "own", "own", "gap", "radius"],
     "toward": ["constant", "apart", "noise", "random", "away"],
     "kernel": ["all", "all", "best", "worst"],
     "since": [0, 0, 50, 100],
@@ -400,12 +404,12 @@ SPACE = {
     "rounds": (1e-3, 1e6),
     "regret": [-1.0, -0.3, 0.3, 1.0],
     "residual": [-1.0, 0.0, 5.0, -5.0],
-    "other": (1e-6, 1e6),
-    "degree": [0, 1, 10],
+    "radius": [0.0, 0.3, 1.0],
+    "degree": [0, 1, 10, 10**6],
     "labels": ["flipped", "noise", "high"],
     "rate": [2, 5],
 }
-ACCOUNTS = {"counts", "ratchet", "variance", "rounds", "regret", "residual", "degree"}
+ACCOUNTS = {"counts", "ratchet", "variance", "rounds", "regret", "residual"}
 #: fields of a lie about which most lies are true
 SELDOM = set(SPACE) - {"base", "scale", "push", "unit", "toward", "kernel", "since"}
 
@@ -420,11 +424,8 @@ def drawn(field, generator):
 
 def fields_of(cell):
     """The fields of a lie that mean something in what the learners of a cell say."""
-    said = set(model_of(cell.algorithm, cell.stream, cell.seed).offers().layout.fields)
-    unused = set() if "counts" in said else ACCOUNTS
-    return [
-        field for field in SPACE if field not in unused | ({"other"} if said <= KNOWN else set())
-    ]
+    said = model_of(cell.algorithm, cell.stream, cell.seed).offers().layout.fields
+    return [field for field in SPACE if "counts" in said or field not in ACCOUNTS]
 
 
 def random_lie(fields, generator):

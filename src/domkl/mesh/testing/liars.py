@@ -15,7 +15,7 @@ from domkl.algorithms.least_squares import memories
 from domkl.algorithms.mixtures import CLIP
 from domkl.errors import ParameterError
 from domkl.mesh.protocol import wire
-from domkl.mesh.protocol.wire import OfferFormat
+from domkl.mesh.protocol.wire import Offer, OfferFormat
 from domkl.rng import child
 from domkl.speech.base import Fields
 from domkl.typing import Floats
@@ -25,12 +25,10 @@ TINY = 1e-300
 OLD = 50
 #: counts that a memory which forgets can have, whatever its parameters
 MOST_COUNTS = (np.inf, 100.0)
-#: fields that a lie has parameters for; it scales all others by `Lie.other`
-KNOWN = {"theta", "sums", "counts", "loss", "regret", "variance", "rounds", "residual"}
 
 
 class Lie(NamedTuple):
-    """What a liar says instead of the truth; the defaults are the truth.
+    """What a liar says instead of the truth; the defaults are the truth, at any radius.
 
     What it says of θ is ``scale`` times that of its ``base``, and a push in a direction. The liar
     knows what the neighbor said last.
@@ -40,7 +38,7 @@ class Lie(NamedTuple):
     scale: float = 1.0
     push: float = 0.0  # of each coordinate, in units
     drift: float = 0.0  # more each sample
-    unit: str = "one"  # or "own": size of θ; "gap": of the true distance; "said": largest in others
+    unit: str = "one"  # or "own": size of θ; "gap": true distance; "radius": that the neighbor has
     toward: str = "constant"  # or "apart" (by neighbor), "noise", "random" (fixed), "away" (from θ)
     kernel: str = "all"  # or "best", "worst": by own losses
     since: float = 0  # samples between which it lies
@@ -57,7 +55,7 @@ class Lie(NamedTuple):
     rounds: float = 1.0
     regret: float = 0.0  # as a share of the most that is possible, between -1 and 1; 0 for the true
     residual: float = 1.0
-    other: float = 1.0  # factor of all other fields
+    radius: float = np.inf  # factor of how far it lets itself be moved, where learners say that
     degree: int = -1  # claimed number of neighbors
     labels: str = "true"  # or "flipped", "noise", "high": what it learns from, see `labels_of`
     rate: int = 1  # samples that it learns in the time of one; its driver must give it those
@@ -127,47 +125,57 @@ class Liar:
         self.generator = child(0, "noise")
 
     def change(
-        self, data: bytes, learned: int, offers: OfferFormat, peer: str = "", heard: Fields = {}  # noqa: B006  read only
-    ) -> bytes:  # fmt: skip
+        self,
+        data: bytes,
+        learned: int,
+        offers: OfferFormat,
+        peer: str = "",
+        heard: Offer | None = None,
+    ) -> bytes:
         """Return the frame that is sent instead.
 
         ``learned`` is the liar's number of samples; ``heard`` is what the neighbor said last.
         """
-        frame = wire.decode(data, offers.n_bytes)
+        frame, lie = wire.decode(data, offers.n_bytes), self.lie
         if frame.kind is not wire.Kind.OFFER:
             return data
         offer = offers.unpack(frame.payload)
         self.old.append(offer.fields)
-        if not self.lie.is_told(learned, peer):
+        if not lie.is_told(learned, peer):
             return data
         self.first = self.first or offer.fields
-        told = offer.fields | self._fields(offer.fields, learned - self.lie.since, peer, heard)
-        degree = offer.degree if self.lie.degree < 0 else self.lie.degree
-        changed = offers.repack(offer._replace(fields=told, degree=degree))
-        return wire.encode(frame._replace(payload=changed))
+        told = offer.fields | self._fields(offer.fields, learned - lie.since, peer, heard)
+        changed: dict[str, Any] = {"fields": told}
+        if lie.degree >= 0:
+            changed["degree"] = lie.degree
+        if lie.radius != 1 and "radii" in offer._fields:
+            changed["radii"] = np.nan_to_num(lie.radius * _radii(offer), nan=np.inf, posinf=np.inf)
+        return wire.encode(frame._replace(payload=offers.repack(offer._replace(**changed))))
 
-    def _fields(self, own: Fields, n: float, peer: str, heard: Fields) -> Fields:
+    def _fields(self, own: Fields, n: float, peer: str, heard: Offer | None) -> Fields:
         lie = self.lie
         said = {"first": self.first, "old": self.old[0]}.get(lie.base, own)
         true, theta = _theta(own), _theta(said)
         if lie.base in ("peer", "none"):
-            theta = _theta(heard) if lie.base == "peer" and heard else np.zeros_like(theta)
-        size = (lie.push + lie.drift * n) * self._unit(true, heard)
-        theta = lie.scale * theta + (size * self._direction(true, peer) if size else 0.0)
+            is_known = lie.base == "peer" and heard is not None
+            theta = _theta(heard.fields) if is_known and heard else np.zeros_like(theta)
+        size = (lie.push + lie.drift * n) * self._unit(own, heard)
+        theta = lie.scale * theta + size * self._direction(true, peer)
         if lie.kernel != "all":
             best = np.argmin(own["loss"] if lie.kernel == "best" else -own["loss"])
             theta = np.where((np.arange(theta.shape[1]) == best)[:, None], theta, true)
-        told = {name: values * lie.other for name, values in said.items() if name not in KNOWN}
-        return told | self._estimate(said, theta, n) | _accounts(said, lie)
+        return self._estimate(said, theta, n) | _accounts(said, lie)
 
-    def _unit(self, true: Floats, heard: Fields) -> float:
-        kind = self.lie.unit
-        if kind == "own" or (kind == "gap" and not heard):
-            return _size(true)
-        if kind == "gap":
-            return _size(true - _theta(heard))
-        others = (float(v.max()) for name, v in heard.items() if name not in KNOWN)
-        return 1.0 if kind == "one" else max(others, default=1.0)
+    def _unit(self, own: Fields, heard: Offer | None) -> Floats:
+        """Return the size of a push of 1 in each coordinate, (R, 1)."""
+        true, kind = _theta(own), self.lie.unit
+        radii = np.empty(0) if heard is None else _radii(heard)
+        if kind == "radius" and len(radii):
+            counts = own["counts"][0] if "counts" in own else np.ones(len(radii))
+            least = np.maximum(counts, 1.0) * np.sqrt(true.shape[2])
+            return np.where(np.isinf(radii), 1.0, radii / least)[:, None]
+        apart = true if heard is None or kind == "own" else true - _theta(heard.fields)
+        return np.array([[1.0 if kind == "one" else _size(apart)]])
 
     def _direction(self, true: Floats, peer: str) -> Floats:
         kind = self.lie.toward
@@ -212,6 +220,12 @@ def _theta(fields: Fields) -> Floats:
     if "theta" in fields:
         return fields["theta"]
     return fields["sums"] / np.maximum(fields["counts"], TINY)[:, :, None]
+
+
+def _radii(offer: Offer) -> Floats:
+    """How far a learner lets itself be moved, by row; empty where offers do not say it."""
+    radii: Floats = getattr(offer, "radii", np.empty(0))
+    return radii
 
 
 def _size(values: Floats) -> float:

@@ -334,8 +334,7 @@ class VirtualNetwork:
         edge = protocol.edges.by_peer.get(effect.peer)
         if edge is None:  # it says goodbye
             return effect
-        heard = {} if edge.newest is None else edge.newest.fields
-        given = effect.data, protocol.learned, protocol.edges.offers, effect.peer, heard
+        given = effect.data, protocol.learned, protocol.edges.offers, effect.peer, edge.newest
         is_told = edge.is_awaited and liar.lie.is_told(protocol.learned, effect.peer)
         if is_told and 0 < liar.lie.epochs <= edge.n_done + 1:
             self.at(self.now + TICK / 2, partial(self._begin_epoch, protocol, effect.peer))
