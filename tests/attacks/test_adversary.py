@@ -3,15 +3,19 @@
 `make attack` runs the long form on all cells.
 """
 
+import contextlib
 import importlib
 import sys
 from functools import partial
 from pathlib import Path
 
+import lying_node
 import numpy as np
 import pytest
+from mesh_node import TARGET, Process, mesh_config, sample, wait_until
 
 from domkl.errors import ParameterError
+from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.protocol.events import Received
 from domkl.mesh.protocol.wire import Kind
 from domkl.mesh.testing.liars import LIES, Lie
@@ -30,6 +34,8 @@ LARGEST = np.inf
 HONEST = 1.005
 
 SCENES = {name: scene for name, scene in adversary.SCENES.items() if not scene.gone}
+#: what a node may predict after two frames of a liar, in widths of the target's range from it
+MOST_OUTSIDE = np.inf
 CELLS = {name: adversary.Cell(name, "traffic", 6, rounds=ROUNDS) for name in WORST_SCORE}
 
 
@@ -123,3 +129,54 @@ def test_frames_of_an_earlier_epoch_are_refused():
     assert victim.measures.refused.total() == refused + len(old)
     assert len(old) == 20
     assert all(np.array_equal(a, b) for a, b in zip(before, victim.learner.state, strict=True))
+
+
+@pytest.mark.slow
+def test_two_frames_after_a_restart_of_a_real_node(tmp_path):
+    """0.5: b predicts half a million, says it a hundred rounds later, and after another restart."""
+    names, lie = "abc", adversary.TWO._replace(since=44)
+    init_mesh(tmp_path / "mesh", mesh_config(names, (("a", "b"), ("b", "c"))))
+    program = {"a": (lying_node.__file__, str(lie))}
+    with contextlib.ExitStack() as stack:
+
+        def start(name):
+            given = {"program": program[name]} if name in program else {}
+            node = stack.enter_context(Process(tmp_path / "mesh" / name, **given))
+            return node, node.client()
+
+        nodes = {name: start(name) for name in names}
+
+        def learn(first, end):
+            clients = [client for _, client in nodes.values()]
+            for client in clients:
+                client.learn([sample(k) for k in range(first, end)])
+            for client in clients:
+                client.wait_learned(end)
+
+        def wait_joined():
+            wait_until(lambda: is_joined(nodes["a"][1], "b") and is_joined(nodes["b"][1], "a"))
+
+        def outside():
+            """How far b's predictions are outside of the range, in its widths."""
+            x = [sample(k)["x"] for k in range(20)]
+            told = [nodes["b"][1].ask("/predict", {"x": each})[1]["prediction"] for each in x]
+            scaled = (np.array(told) - TARGET.low) / (TARGET.high - TARGET.low)
+            return np.abs(scaled - 0.5).max() - 0.5
+
+        wait_joined()
+        learn(0, 40)
+        assert nodes["b"][0].stop() == 0
+        nodes["b"] = start("b")
+        wait_joined()
+        learn(40, 43)
+        assert outside() <= 1
+        learn(43, 46)
+        assert outside() <= MOST_OUTSIDE
+        learn(46, 66)
+        assert nodes["b"][0].stop() == 0
+        nodes["b"] = start("b")
+        assert outside() <= MOST_OUTSIDE
+
+
+def is_joined(client, peer):
+    return client.ask("/state")[1]["neighbors"][peer]["is_open"]

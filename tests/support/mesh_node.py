@@ -134,9 +134,9 @@ def _content(answer):
 class Process:
     """A node as a process of its own."""
 
-    def __init__(self, folder, *options, before=None, **streams):
+    def __init__(self, folder, *options, before=None, program=("-m", "domkl"), **streams):
         self.folder, self.log = Path(folder), Path(folder) / f"log-{time.monotonic_ns()}"
-        command = [sys.executable, "-m", "domkl", "node", str(folder)]
+        command = [sys.executable, *program, "node", str(folder)]
         source = Path(domkl.__file__).parents[1]
         self.process = subprocess.Popen(
             [*command, "--log-format", "json", "--log-file", str(self.log), *options],
