@@ -34,12 +34,13 @@ class Lie(NamedTuple):
     knows what the neighbor said last.
     """
 
-    base: str = "own"  # or "peer" (the neighbor's last), "none", "first" (of the lie), "old"
+    base: str = "own"  # or "peer" (its last), "none", "first" (of the lie), "old", "rolled" (own)
     scale: float = 1.0
     push: float = 0.0  # of each coordinate, in units
     drift: float = 0.0  # more each sample
     unit: str = "one"  # or "own": size of θ; "gap": true distance; "radius": that the neighbor has
-    toward: str = "constant"  # or "apart" (by neighbor), "noise", "random" (fixed), "away" (from θ)
+    toward: str = "constant"  # or "apart" (by neighbor), "noise", "random" (fixed), "away" (from
+    # θ), "beyond" (from θ to what the neighbor said, and on)
     kernel: str = "all"  # or "best", "worst": by own losses
     since: float = 0  # samples between which it lies
     until: float = np.inf
@@ -57,7 +58,7 @@ class Lie(NamedTuple):
     residual: float = 1.0
     radius: float = np.inf  # factor of how far it lets itself be moved, where learners say that
     degree: int = -1  # claimed number of neighbors
-    labels: str = "true"  # or "flipped", "noise", "high": what it learns from, see `labels_of`
+    labels: str = "true"  # or "flipped", "biased", "noise", "high": what it learns from
     rate: int = 1  # samples that it learns in the time of one; its driver must give it those
 
     @classmethod
@@ -88,6 +89,7 @@ class Lie(NamedTuple):
         wrong = {
             "true": y,
             "flipped": 1 - y,
+            "biased": y + 0.2,
             "noise": child(seed, "labels").random(len(y)),
             "high": np.ones(len(y)),
         }[self.labels]
@@ -159,8 +161,10 @@ class Liar:
         if lie.base in ("peer", "none"):
             is_known = lie.base == "peer" and heard is not None
             theta = _theta(heard.fields) if is_known and heard else np.zeros_like(theta)
+        if lie.base == "rolled":
+            theta = np.roll(theta, 1, axis=2)
         size = (lie.push + lie.drift * n) * self._unit(own, heard)
-        theta = lie.scale * theta + size * self._direction(true, peer)
+        theta = lie.scale * theta + size * self._direction(true, peer, heard)
         if lie.kernel != "all":
             best = np.argmin(own["loss"] if lie.kernel == "best" else -own["loss"])
             theta = np.where((np.arange(theta.shape[1]) == best)[:, None], theta, true)
@@ -177,10 +181,12 @@ class Liar:
         apart = true if heard is None or kind == "own" else true - _theta(heard.fields)
         return np.array([[1.0 if kind == "one" else _size(apart)]])
 
-    def _direction(self, true: Floats, peer: str) -> Floats:
+    def _direction(self, true: Floats, peer: str, heard: Offer | None) -> Floats:
         kind = self.lie.toward
-        if kind == "away":
-            return -true / max(_size(true), TINY)
+        if kind in ("away", "beyond"):
+            is_beyond = kind == "beyond" and heard is not None
+            apart = _theta(heard.fields) - true if is_beyond and heard else -true
+            return apart / max(_size(apart), TINY)
         if kind in ("constant", "apart"):
             is_odd = kind == "apart" and sum(peer.encode()) % 2
             return np.full_like(true, -1.0 if is_odd else 1.0)
