@@ -134,7 +134,7 @@ def test_frames_of_an_earlier_epoch_are_refused():
 @pytest.mark.slow
 def test_two_frames_after_a_restart_of_a_real_node(tmp_path):
     """0.5: b predicts half a million, says it a hundred rounds later, and after another restart."""
-    names, lie = "abc", adversary.TWO._replace(since=44)
+    names, lie = "abc", adversary.FIXED["two frames"]._replace(since=44)
     init_mesh(tmp_path / "mesh", mesh_config(names, (("a", "b"), ("b", "c"))))
     program = {"a": (lying_node.__file__, str(lie))}
     with contextlib.ExitStack() as stack:
