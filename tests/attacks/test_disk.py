@@ -13,7 +13,9 @@ import logging
 import os
 import random
 import shutil
+import struct
 import subprocess
+import zlib
 
 import numpy as np
 import pytest
@@ -133,6 +135,59 @@ def test_a_flipped_bit_anywhere_in_the_log(tmp_path_factory, data):
     assert [n for n, _ in found] == list(range(SAVED + 1, SAVED + 1 + len(found)))
     assert reopened(folder) == (found, 0)
     shutil.rmtree(folder)
+
+
+def framed(path):
+    """The head of a file of the log, and its frames."""
+    head, *frames = path.read_bytes().split(wal.MARK)
+    return head, [wal.MARK + each for each in frames]
+
+
+def test_swapped_frames_are_put_in_order(tmp_path, lines):
+    """0.2: code 3 at every start, also with --accept-loss, and no file was named."""
+    folder = filled(tmp_path / "data")
+    (path,) = log(folder)
+    head, frames = framed(path)
+    frames[7], frames[9] = frames[9], frames[7]
+    path.write_bytes(head + b"".join(frames))
+    assert reopened(folder) == ([(k, [k, -k]) for k in range(SAVED + 1, N + 1)], 0)
+    place = len(head + b"".join(frames[:7]))
+    (_, facts), *_ = lines.found
+    assert f"{path} is damaged, or not in order, at byte {place}" in facts["text"]
+    assert "no acknowledged sample is lost" in facts["text"]
+
+
+def test_a_frame_that_was_copied_over_another(tmp_path, lines):
+    folder = filled(tmp_path / "data")
+    (path,) = log(folder)
+    head, frames = framed(path)
+    frames[9] = frames[8]
+    path.write_bytes(head + b"".join(frames))
+    with pytest.raises(DataError, match=rf"{path} is damaged, .*1 are lost \(numbers 10\)"):
+        reopened(folder)
+    found, n_lost = reopened(folder, accept_loss=True)
+    assert [value for _, (value, _) in found] == [6, 7, 8, 9, 11, 12]
+    assert (n_lost, lines.lost()) == (1, [1, 1])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\0\1\0" + bytes(16), b"\0\1\0\xff" + bytes(16), b"\1\3\0a:b" + bytes(16), bytes(20)],
+    ids=["empty", "short", "no text", "no row", "long"],
+)
+def test_a_frame_with_a_checksum_and_without_sense(tmp_path, body):
+    """0.2: struct.error and the like; whoever can write there can compute checksums."""
+    folder = filled(tmp_path / "data")
+    (path,) = log(folder)
+    head, frames = framed(path)
+    salt = wal._HEAD.unpack(head)[2]
+    tail = struct.pack("<QI", N, 1)
+    checksum = zlib.crc32(tail + body, salt)
+    frames[-1] = wal._FRAME.pack(wal.MARK, checksum, len(body), N, 1) + body
+    path.write_bytes(head + b"".join(frames))
+    with pytest.raises(DataError, match=r"1 are lost \(numbers 12\)"):
+        reopened(folder)
+    assert reopened(folder, accept_loss=True)[1] == 1
 
 
 @pytest.mark.parametrize("damage", ["emptied", "deleted", "folder", "zeros", "cut"])

@@ -8,6 +8,8 @@ import socket
 import pytest
 from mesh_node import Process, sample, solo_folder, wait_until
 
+from domkl.mesh.store import wal
+
 pytestmark = pytest.mark.slow
 
 
@@ -59,4 +61,27 @@ def test_a_deleted_log_is_refused_until_the_loss_is_accepted(tmp_path):
         state = client.state()
         assert (state["n_learned"], state["n_lost"]) == (5, 20)
         assert client.learn(sample(0))[1]["number"] == 6
+        assert node.stop() == 0
+
+
+def test_swapped_frames_of_the_log_do_not_stop_a_node(tmp_path):
+    """0.2: code 3 at every start, also with --accept-loss, and no file was named."""
+    folder = solo_folder(tmp_path, checkpoint_every=10_000)
+    with Process(folder) as node:
+        client = node.client()
+        for k in range(6):
+            client.learn(sample(k))
+        before = client.wait_learned(6)
+        node.kill()
+    for path in (folder / "data").glob("checkpoint-*"):
+        path.unlink()
+    (path,) = (folder / "data" / "journal").iterdir()
+    head, *frames = path.read_bytes().split(wal.MARK)
+    frames[2], frames[4] = frames[4], frames[2]
+    path.write_bytes(wal.MARK.join([head, *frames]))
+    with Process(folder) as node:
+        after = node.client().wait_learned(6)
+        (alarm,) = node.events("alarm")
+        assert f"{path} is damaged, or not in order, at byte" in alarm["text"]
+        assert (after["n_lost"], after["digest"]) == (0, before["digest"])
         assert node.stop() == 0

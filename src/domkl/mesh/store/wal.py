@@ -42,6 +42,7 @@ BUSY = (errno.EMFILE, errno.ENFILE)
 MAGIC = b"DOMKLJ1\n"
 MARK = b"\xd0\x4b\x4c\x46"
 MARK_MAGIC = b"DOMKLA1\n"
+MOST = 2**62  # numbers of samples are below
 
 _HEAD = struct.Struct("<8sIIIQ")  # magic, checksum, salt of the frames, values, first number
 _FRAME = struct.Struct("<4sIIQI")  # mark, checksum, bytes, first number, samples
@@ -321,16 +322,16 @@ class WriteAheadLog:
             )
         if found.is_broken or (found.torn is not None and not is_last):
             raise DamagedError(
-                f"{path} is damaged at byte {found.end}, and samples that were acknowledged follow;"
-                " restore it from a backup"
+                f"{path} is damaged, or not in order, at byte {found.end}, and samples that were"
+                " acknowledged follow; restore it from a backup"
             )
         return found
 
     def _add(self, segment: "Segment", found: "Content") -> None:
         if self._segments and segment.first != self.last + 1:
             raise DamagedError(
-                f"{self} lacks samples {self.last + 1} to {segment.first - 1};"
-                " restore it from a backup"
+                f"{segment.path} must begin with sample {self.last + 1}, after the file before it,"
+                f" got {segment.first}; restore it from a backup"
             )
         self.last = segment.last
         self._segments.append(segment)
@@ -415,39 +416,46 @@ class Segment:
 
 
 class LogFrame(NamedTuple):
-    """A whole frame with a correct checksum."""
+    """A whole frame with a correct checksum, whose samples can be read."""
 
     offset: int
+    end: int  # offset of the byte after it
     first: int  # number of its first sample
-    n_samples: int
-    body: bytes
+    entries: list[Entry]
 
     @classmethod
-    def at(cls, data: bytes, offset: int, salt: int) -> "LogFrame | None":
+    def at(cls, data: bytes, offset: int, salt: int, width: int) -> "LogFrame | None":
         """The frame that begins at this offset, or None."""
         start = offset + _FRAME.size
         if start > len(data) or not data.startswith(MARK, offset):
             return None
         _, checksum, length, first, count = _FRAME.unpack_from(data, offset)
         body = data[start : start + length]
-        is_sound = zlib.crc32(data[start - 12 : start] + body, salt) == checksum
-        return cls(offset, first, count, body) if is_sound and len(body) == length else None
+        if zlib.crc32(data[start - 12 : start] + body, salt) != checksum or len(body) != length:
+            return None
+        entries = _entries(body, count, width) if first < MOST else None
+        return None if entries is None else cls(offset, start + length, first, entries)
 
-    @property
-    def end(self) -> int:
-        """Offset of the byte after it."""
-        return self.offset + _FRAME.size + len(self.body)
 
-    def entries(self, width: int) -> Iterator[tuple[int, Entry]]:
-        """Numbers and samples."""
-        offset = 0
-        for number in range(self.first, self.first + self.n_samples):
-            is_row, length = _ID.unpack_from(self.body, offset)
-            offset += _ID.size
-            name = self.body[offset : offset + length].decode()
-            values = np.frombuffer(self.body, "<f8", width, offset + length).astype(np.float64)
-            yield number, Entry(values, name, bool(is_row))
-            offset += length + 8 * width
+def _entries(body: bytes, count: int, width: int) -> list[Entry] | None:
+    """The samples of a frame; None if its bytes are none, which no checksum excludes."""
+    found, offset = [], 0
+    try:
+        for _ in range(count):
+            is_row, length = _ID.unpack_from(body, offset)
+            offset += _ID.size + length
+            entry = Entry(
+                np.frombuffer(body, "<f8", width, offset).astype(np.float64),
+                body[offset - length : offset].decode(),
+                bool(is_row),
+            )
+            if is_row:
+                int(entry.id.rpartition(":")[2])
+            found.append(entry)
+            offset += 8 * width
+    except (struct.error, ValueError):
+        return None
+    return found if offset == len(body) else None
 
 
 class Torn(NamedTuple):
@@ -464,8 +472,8 @@ class Content(NamedTuple):
     width: int
     first: int
     frames: list[LogFrame]  # all that are sound
-    end: int  # offset up to which there is no damage
-    is_broken: bool  # whether sound frames follow damage
+    end: int  # offset up to which there is no damage, and numbers ascend by one
+    is_broken: bool  # whether sound frames follow damage, or come in another order
     torn: Torn | None
 
     @classmethod
@@ -478,13 +486,15 @@ class Content(NamedTuple):
             return None
         frames: list[LogFrame] = []
         offset = end = last = _HEAD.size
+        number = first
         while offset >= 0:
-            frame = LogFrame.at(data, offset, salt)
+            frame = LogFrame.at(data, offset, salt, width)
             if frame is None:
                 offset = data.find(MARK, offset + 1)
             else:
                 frames.append(frame)
-                end = frame.end if offset == end else end
+                if offset == end and frame.first == number:
+                    end, number = frame.end, number + len(frame.entries)
                 offset = last = frame.end
         torn = _torn(data, last) if last < len(data) else None
         return cls(salt, width, first, frames, end, end < last, torn)
@@ -492,7 +502,7 @@ class Content(NamedTuple):
     def entries(self) -> Iterator[tuple[int, Entry]]:
         """Numbers and samples, in order."""
         for frame in self.frames:
-            yield from frame.entries(self.width)
+            yield from enumerate(frame.entries, frame.first)
 
 
 def _head(salt: int, width: int, first: int) -> bytes:

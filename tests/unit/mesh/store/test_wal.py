@@ -121,7 +121,7 @@ def test_a_lost_file_is_an_error(tmp_path, monkeypatch):
     filled(tmp_path, 5, 5, 5)
     _, middle, _ = sorted(tmp_path.iterdir())
     middle.unlink()
-    with pytest.raises(DataError, match="lacks samples 6 to 10"):
+    with pytest.raises(DataError, match=r"000011\.log must begin with sample 6,.* got 11"):
         WriteAheadLog(tmp_path, 2)
 
 
