@@ -1,14 +1,20 @@
 """Attacks on a node as a process: no descriptors left, and damage between two lives."""
 
+import asyncio
 import http.client
 import resource
 import shutil
 import socket
 
 import pytest
-from mesh_node import Process, sample, solo_folder, wait_until
+from mesh_nets import Node, wait_for
+from mesh_node import Process, mesh_config, sample, solo_folder, wait_until
 
+from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.protocol.wire import Frame, Kind, encode, encode_parts
 from domkl.mesh.store import wal
+from domkl.mesh.store.folder import open_folder
+from domkl.mesh.transports import registry
 
 pytestmark = pytest.mark.slow
 
@@ -85,3 +91,38 @@ def test_swapped_frames_of_the_log_do_not_stop_a_node(tmp_path):
         assert f"{path} is damaged, or not in order, at byte" in alarm["text"]
         assert (after["n_lost"], after["digest"]) == (0, before["digest"])
         assert node.stop() == 0
+
+
+def say(folder, number):
+    """As the learner of a folder, which does not run: greet the neighbor with this number."""
+    read = open_folder(folder)
+    model, (peer,) = read.config.model(), read.neighbors
+
+    async def main():
+        node = Node(registry.make("tls", read.endpoint))
+        await node.start()
+        await wait_for(lambda: peer in node.up)
+        parts = encode_parts(model.parts)
+        node.send(
+            peer, encode(Frame(Kind.HELLO, model.fingerprint, read.name, number, 0, 0, 0, parts))
+        )
+        await wait_for(lambda: node.frames)
+        await node.transport.stop()
+
+    asyncio.run(main())
+
+
+def test_one_greeting_does_not_close_an_edge_for_good(tmp_path):
+    """0.2: after one of number 2^64 - 1, until the receiver starts again."""
+    config = mesh_config(("east", "west"), (("east", "west"),))
+    init_mesh(tmp_path / "mesh", config)
+    east, west = (tmp_path / "mesh" / name for name in config.names)
+    with Process(west) as victim:
+        client = victim.client()
+        say(east, 2**64 - 1)
+        with Process(east) as node:
+            theirs = node.client()
+            wait_until(lambda: theirs.state()["neighbors"]["west"]["is_open"])
+            wait_until(lambda: client.state()["neighbors"]["east"]["is_open"])
+            assert node.stop() == 0
+        assert victim.stop() == 0

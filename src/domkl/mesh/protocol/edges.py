@@ -8,6 +8,9 @@ The rules of this file:
 - An epoch of an edge is a pair of numbers, one chosen by each end. Either end begins a new epoch by
   raising its own number. An end is open once it has heard that the other end knows its number. When
   an epoch begins, nothing has been exchanged in it, at either end.
+- A number that is lower than one heard before is of a late frame, or of a node whose clock went
+  back, or it was the earlier one that was a lie. A node that lives knows a number of ours that was
+  chosen after the higher one was heard: it is believed. So no number closes an edge for good.
 - The exchanges of an epoch are numbered from 1. Each end makes one offer per number, and the next
   one only after it has heard the other end's offer. So neither end is ahead by more than one, and
   nobody can ask again for any but the last two own offers.
@@ -87,6 +90,7 @@ class Edge:
         self.peer = peer  # name of the neighbor
         self.own_number = number  # our half of the epoch
         self.peer_number = 0  # the neighbor's half; 0 while it is unknown
+        self.is_own_newer = False  # whether ours was chosen after the neighbor's was heard
         self.is_open = False  # whether both ends know both numbers
         self.is_barred = False  # whether it is not to be opened, because of what was said on it
         self.is_on_trial = False  # whether it was, and is open again, but not heeded yet
@@ -233,6 +237,7 @@ class Edge:
     def close(self, *, own: int | None = None, peer: int | None = None) -> Fields:
         """End the epoch because one end has a new number; return what it has in the state."""
         contribution = self.contribution if self.is_in_force else {}
+        self.is_own_newer = peer is None
         self.own_number = self.own_number if own is None else own
         self.peer_number = self.peer_number if peer is None else peer
         self.is_open = self.measures.is_open = False
@@ -440,15 +445,12 @@ class Edges:
             self.changes.append(Completed(edge, pair))
 
     def _hello(self, edge: Edge, frame: Frame, now: float) -> None:
-        if frame.from_epoch < edge.peer_number:
+        if frame.from_epoch < edge.peer_number and not self._is_of_now(edge, frame):
             self._refuse(edge.peer, "epoch")
-            if frame.from_epoch // COUNTS < edge.peer_number // COUNTS:
-                text = f"{edge.peer} is of an earlier start than heard before; is its clock behind?"
-                self._alarm("refused", edge.peer, text)
             return
         if not edge.is_barred:
             edge.last_heard = edge.measures.last_heard = now
-        if frame.from_epoch > edge.peer_number:
+        if frame.from_epoch != edge.peer_number:
             self._close(edge, peer=frame.from_epoch)
         if edge.is_barred:
             self._refuse(edge.peer, "distrusted")
@@ -459,6 +461,15 @@ class Edges:
             self._alarm("up", edge.peer, f"{edge.peer} is up", is_repeated=True)
         if not frame.flags & OPEN:
             self._greet(edge, now)
+
+    def _is_of_now(self, edge: Edge, frame: Frame) -> bool:
+        """Whether a HELLO with a lower number is no late one; if that is open, see to it."""
+        if frame.from_epoch // COUNTS < edge.peer_number // COUNTS:
+            text = f"{edge.peer} is of an earlier start than heard before; is its clock behind?"
+            self._alarm("refused", edge.peer, text)
+        if not edge.is_open and not edge.is_own_newer:
+            self.restart(edge)
+        return edge.is_own_newer and frame.to_epoch == edge.own_number
 
     def _mismatch(self, edge: Edge, frame: Frame, now: float) -> None:
         """Tell both operators what differs between the two models."""

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 import domkl
-from domkl.mesh.protocol.edges import MAX_TOLD, Closed, Completed, Edge, Edges, Pair, Rewired
+from domkl.mesh.protocol.edges import (
+    COUNTS,
+    MAX_TOLD,
+    Closed,
+    Completed,
+    Edge,
+    Edges,
+    Pair,
+    Rewired,
+)
 from domkl.mesh.protocol.events import (
     Neighbors,
     PeerDown,
@@ -23,7 +32,7 @@ from domkl.mesh.protocol.events import (
 )
 from domkl.mesh.protocol.guard import N_TRIAL, PAUSE, Record
 from domkl.mesh.protocol.measures import Measures
-from domkl.mesh.protocol.wire import Frame, Kind, Offer, decode, encode
+from domkl.mesh.protocol.wire import Frame, Kind, Offer, decode, encode, encode_parts
 
 # one edge
 
@@ -404,6 +413,59 @@ def test_one_of_an_earlier_start_is_refused_and_the_operator_told(model_of, talk
     assert talk.alarms("b", "refused") == [
         "a is of an earlier start than heard before; is its clock behind?"
     ]
+
+
+def forged(talk, number, to=None):
+    """A HELLO of a to b with this number."""
+    model = talk.all["a"].edges._model
+    parts, own = encode_parts(model.parts), edge_of(talk, "b").own_number
+    return encode(
+        Frame(Kind.HELLO, model.fingerprint, "a", number, own if to is None else to, payload=parts)
+    )
+
+
+@pytest.mark.parametrize("number", [2**64 - 1, 2**64 - 2, 2**63, (3 << 20) - 1])
+@pytest.mark.parametrize("to", [None, 0])
+def test_a_number_that_nobody_reaches_does_not_lock_the_edge(model_of, talk_of, number, to):
+    """0.2: the edge is closed until the receiver starts again."""
+    talk = talk_of(model_of())
+    talk.meet()
+    talk.tell("b", Received("a", forged(talk, number, to)))
+    talk.all["a"] = talk_of(model_of(), a={"incarnation": 2}).all["a"]
+    talk.air.clear()
+    talk.meet()
+    talk.tick(5.0)  # silence first, if the edge was opened by the lie
+    assert is_whole(talk)
+    assert edge_of(talk, "b").peer_number // COUNTS == 2
+
+
+@settings(max_examples=40)
+@given(numbers=st.lists(st.integers(0, 2**64 - 1), max_size=20), to=st.booleans())
+def test_no_row_of_numbers_locks_the_edge(model_of, talk_of, numbers, to):
+    """Also raised again and again: an honest neighbor is met after it."""
+    talk = talk_of(model_of())
+    talk.meet()
+    for number in numbers:
+        talk.tell("b", Received("a", forged(talk, number, None if to else 0)))
+        talk.air.clear()
+    talk.all["a"] = talk_of(model_of(), a={"incarnation": 3}).all["a"]
+    talk.meet()
+    talk.tick(5.0)
+    assert is_whole(talk)
+
+
+def test_a_late_greeting_of_an_earlier_start_does_not_come_back(model_of, talk_of):
+    """Whatever the old one knew: our number was chosen before the later start was heard."""
+    talk = talk_of(model_of(), a={"incarnation": 7})
+    late = forged(talk, 6 << 20)
+    talk.meet()
+    for each in (late, forged(talk, 6 << 20)):
+        talk.tell("b", Received("a", each))
+        assert is_whole(talk)
+    edge = edge_of(talk, "b")
+    talk.all["b"].edges._close(edge, peer=8 << 20)  # a later start, not open yet
+    talk.tell("b", Received("a", forged(talk, 7 << 20)))
+    assert edge.peer_number == 8 << 20
 
 
 def test_who_starts_again_is_met_anew(model_of, talk_of):
