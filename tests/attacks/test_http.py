@@ -8,6 +8,7 @@ MiB, and it stayed there. A token without "Bearer" was taken. `make attack` prin
 
 import asyncio
 import contextlib
+import json
 import socket
 import ssl
 from functools import partial
@@ -186,6 +187,108 @@ def test_a_token_comes_with_bearer(tmp_path, given):
         headers = {"Authorization": given.format(token)}.items()
         assert client.ask("/state", headers=headers)[0] == 401
         assert client.ask("/state", headers={"Authorization": f"Bearer {token}"}.items())[0] == 200
+
+
+BODY = json.dumps(sample(1)).encode()
+ONE_CHUNK = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
+LENGTH, CHUNKED = b"Content-Length: %d\r\n" % len(BODY), b"Transfer-Encoding: chunked\r\n"
+LEARN = b"POST /learn HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+#: what a proxy before the node could take for two requests, or for one
+UNCLEAR = {
+    "length, then chunked": LEARN + LENGTH + CHUNKED + b"\r\n" + ONE_CHUNK,
+    "chunked, then length": LEARN + CHUNKED + LENGTH + b"\r\n" + ONE_CHUNK,
+    "chunked in 1.0": LEARN.replace(b"1.1", b"1.0") + CHUNKED + b"\r\n" + ONE_CHUNK,
+    "chunked twice": LEARN + 2 * CHUNKED + b"\r\n" + ONE_CHUNK,
+    "chunked and more": LEARN + CHUNKED.replace(b"\r", b", identity\r") + b"\r\n" + ONE_CHUNK,
+    "almost chunked": LEARN + CHUNKED.replace(b" ", b" \x0b") + b"\r\n" + ONE_CHUNK,
+    "chunked on the next line": LEARN + CHUNKED.replace(b" ", b"\r\n ") + b"\r\n" + ONE_CHUNK,
+    "two equal lengths": LEARN + 2 * LENGTH + b"\r\n" + BODY,
+    "two lengths": LEARN + LENGTH + b"Content-Length: 0\r\n\r\n" + BODY,
+    "two lengths in one": LEARN + b"Content-Length: %d, %d\r\n\r\n" % (2 * (len(BODY),)) + BODY,
+    "a sign": LEARN + b"Content-Length: +%d\r\n\r\n" % len(BODY) + BODY,
+    "5000 digits": LEARN + b"Content-Length: " + 5000 * b"9" + b"\r\n\r\n" + BODY,
+    "a space before the colon": LEARN + LENGTH.replace(b":", b" :") + b"\r\n" + BODY,
+    "a line that goes on": LEARN + b"X: a\r\n b\r\n" + LENGTH + b"\r\n" + BODY,
+    "a first line that goes on": WHOLE.replace(b"\r\nH", b"\r\n H"),
+    "LF": (LEARN + LENGTH + b"\r\n").replace(b"\r", b"") + BODY,
+    "one LF": LEARN + b"X: a\n" + LENGTH + b"\r\n" + BODY,
+    "CR": LEARN + b"X: a\rContent-Length: 0\r\n" + LENGTH + b"\r\n" + BODY,
+    "NUL": LEARN + b"X: a\0b\r\n" + LENGTH + b"\r\n" + BODY,
+    "two hosts": WHOLE.replace(b"\r\nH", b"\r\nHost: evil\r\nH"),
+    "two tokens": WHOLE.replace(b"\r\nH", 2 * b"\r\nAuthorization: Bearer a" + b"\r\nH"),
+    "two origins": WHOLE.replace(b"\r\nH", 2 * b"\r\nOrigin: http://localhost" + b"\r\nH"),
+    "LF after a chunk's length": LEARN + CHUNKED + b"\r\n%x;a\nb\r\n" % len(BODY) + BODY,
+    "a negative chunk": LEARN + CHUNKED + b"\r\n-1\r\n" + BODY,
+    "a longer chunk": LEARN + CHUNKED + b"\r\n%x\r\n" % (len(BODY) - 1) + BODY + b"\r\n0\r\n\r\n",
+}
+
+
+@pytest.fixture(scope="module")
+def open_node(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("open"), solo_config()) as (_, address):
+        client = Client(address)
+        client.learn([sample(k) for k in range(5)])
+        client.wait_learned(5)
+        yield address
+
+
+def answers(address, data):
+    """All that comes until the node closes the connection; TimeoutError if it does not."""
+    with dialing(address) as dialed:
+        sock, found = dialed(data), b""
+        while more := sock.recv(2**16):
+            found += more
+        return found
+
+
+@pytest.mark.parametrize("kind", UNCLEAR)
+def test_a_request_that_can_be_read_in_two_ways_is_refused(open_node, kind):
+    """0.2: a length beside chunked is taken, lines may end in LF and go on in the next one."""
+    before = Client(open_node).state()["n_accepted"]
+    found = answers(open_node, UNCLEAR[kind] + WHOLE)
+    assert found.startswith(b"HTTP/1.1 400")
+    assert found.count(b"HTTP/1.1") == 1
+    assert Client(open_node).state()["n_accepted"] == before
+
+
+def test_the_second_request_of_a_connection_is_looked_at_as_well(open_node):
+    found = answers(open_node, WHOLE + UNCLEAR["length, then chunked"])
+    assert [part[:3] for part in found.split(b"HTTP/1.1 ")[1:]] == [b"200", b"400"]
+
+
+def test_a_body_in_one_chunk_or_of_a_length_is_taken(open_node):
+    for head in (CHUNKED + b"\r\n" + ONE_CHUNK, LENGTH + b"\r\n" + BODY):
+        found = answers(open_node, LEARN + b"Connection: close\r\n" + head)
+        assert found.startswith(b"HTTP/1.1 202")
+
+
+def test_a_body_that_breaks_off_after_a_refusal_leaves_no_traceback(open_node, caplog):
+    """0.2: forty lines in the log for each."""
+    bad = WHOLE.replace(b"localhost\r\n", b"evil\r\n" + CHUNKED) + b"-1\r\n"
+    assert answers(open_node, bad).startswith(b"HTTP/1.1 400")
+    assert [each for each in caplog.records if each.exc_info] == []
+
+
+ODD = ("nan", "inf", "-inf", "-1", "-0.0", "1e308", "1e400", "-1e308", "1e13", "1e-320", 400 * "9",
+       5000 * "9", "-" + 400 * "9", "1_0", "0x10", "%00", "%ff", "%ED%A0%80", "%D9%A1", "", " ",
+       "[]", "true&step=x")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["/history?since=", "/history?step=", "/history?since=0&step=", "/recent?horizon=",
+     "/state?digest=", "/state?", "/healthz?x=", "/metrics?x=", "/openapi.json?x=", "/?x="],
+)  # fmt: skip
+def test_odd_numbers_in_a_question(open_node, question):
+    """0.2: 500 for /history?step=1e308."""
+    asks = [
+        WHOLE.replace(b"/healthz", f"{question}{value}".replace(" ", "%20").encode())
+        for value in ODD
+    ]
+    asks[-1] = asks[-1].replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    codes = [part[:3] for part in answers(open_node, b"".join(asks)).split(b"HTTP/1.1 ")[1:]]
+    assert len(codes) == len(ODD)
+    assert set(codes) <= {b"200", b"422"}
 
 
 def test_it_is_not_healthy_before_the_port_of_the_mesh_is_bound(tmp_path):

@@ -9,6 +9,8 @@ The rules of this file
   before it has come. Those being answered do not count, up to as many again: they are soon done.
 - Bodies that are not complete take a limited number of bytes in all; the oldest must go first.
 - Without file descriptors a newcomer is closed at once, and the node goes on.
+- A request whose end another server could see elsewhere is answered by 400, and its connection is
+  closed: a proxy before the node must not be made to pass on a second request inside of a body.
 """
 
 import asyncio
@@ -17,7 +19,9 @@ import ctypes
 import errno
 import logging
 import os
+import re
 import socket
+from collections import Counter
 from typing import Any, NamedTuple
 
 import h11
@@ -29,6 +33,11 @@ from domkl.mesh.transports.base import Joined
 LARGE = 2**22  # bytes of bodies, after which memory is given back to the system
 PATIENCE = 1.0  # seconds for a request to come, before its connection may have to make room
 HANDSHAKE, HEAD, BODY, BUSY, IDLE = "handshake", "head", "body", "busy", "idle"
+END = re.compile(rb"\n\r?\n")  # of a head
+#: what servers read in different ways: line ends other than CRLF, and lines that go on in the next
+UNCLEAR = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]")
+#: headers of which one must not follow another
+ONCE = (b"content-length", b"transfer-encoding", b"authorization", b"origin", b"content-type")
 NO_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -224,6 +233,28 @@ class Listener(socket.socket):
         self._keep_spare()
 
 
+def unclear(head: bytes) -> str | None:
+    """Why a head could be read in two ways; None if it cannot.
+
+    >>> unclear(b"GET / HTTP/1.1\\r\\nOrigin: a\\r\\nOrigin: b\\r\\n\\r\\n")
+    'origin must be given once'
+    """
+    if UNCLEAR.search(head):
+        return "lines must end in CRLF, and must not go on in the next one"
+    first, *lines = head.lower().split(b"\r\n")
+    given = Counter(line.partition(b":")[0] for line in lines)
+    for name in ONCE:
+        if given[name] > 1:
+            return f"{name.decode()} must be given once"
+    if given[b"transfer-encoding"] and given[b"content-length"]:
+        return "content-length must not come with transfer-encoding"
+    if given[b"transfer-encoding"] and first.endswith(b"http/1.0"):
+        return "transfer-encoding is not of HTTP/1.0"
+    if any(line.startswith(b"content-length:") and b"," in line for line in lines):
+        return "content-length must be one number"
+    return None
+
+
 class HttpConnection(H11Protocol):
     """One connection; tells the doorkeeper how far its request is."""
 
@@ -242,6 +273,26 @@ class HttpConnection(H11Protocol):
         self._look()
         if self._visit.phase == BODY and self.conn.our_state is not h11.DONE:
             self.doorkeeper.received(self._visit, len(data))
+
+    def handle_events(self) -> None:
+        """Take a request only if all agree on where it ends."""
+        if self.conn.their_state is h11.IDLE:
+            waiting = self.conn.trailing_data[0]
+            end = END.search(waiting)
+            problem = None if end is None else unclear(waiting[: end.end()])
+            if problem is not None:
+                self.send_400_response(problem)
+                return
+        super().handle_events()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer, unless an answer is under way or given already; close in any case."""
+        cycle: Any = self.cycle
+        if cycle is not None:
+            cycle.disconnected = True  # what is under way has nobody to answer to
+        with contextlib.suppress(h11.LocalProtocolError):
+            super().send_400_response(msg)
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         """Wait for the next request, which may have come in part already."""

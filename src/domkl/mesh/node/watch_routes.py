@@ -2,6 +2,7 @@
 
 import json
 import math
+import reprlib
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -19,6 +20,7 @@ from domkl.mesh.store.history_json import history_of, samples_of
 
 EVERY = 1.0  # seconds between two lines of the stream
 MOST_WATCHERS = 32
+MOST_SECONDS = 1e12  # of a time or a step in a question: 30,000 years
 LINES = "application/x-ndjson"
 
 
@@ -81,8 +83,9 @@ def span_of(request: Request) -> tuple[float, float]:
             found.append(float(said))
         except ValueError:
             found.append(math.nan)
-        if not 0 <= found[-1] < math.inf:
-            raise DataError(f"{name} must be seconds, 0 or more, got {said!r}")
+        if not 0 <= found[-1] <= MOST_SECONDS:
+            wanted = f"must be seconds, from 0 to {MOST_SECONDS:g}"
+            raise DataError(f"{name} {wanted}, got {reprlib.repr(said)}")
     return found[0], found[1]
 
 
@@ -92,7 +95,7 @@ def horizon_of(request: Request) -> int:
     try:
         return int(said)
     except ValueError:
-        raise DataError(f"horizon must be a whole number, got {said!r}") from None
+        raise DataError(f"horizon must be a whole number, got {reprlib.repr(said)}") from None
 
 
 async def news_of(node: Node) -> AsyncIterator[dict[str, Any]]:
