@@ -1,15 +1,25 @@
 """Attacks on a node as a process: no descriptors left, and damage between two lives."""
 
 import asyncio
+import base64
+import contextlib
 import http.client
+import http.server
+import os
 import resource
 import shutil
+import signal
 import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import pytest
 from mesh_nets import Node, wait_for
-from mesh_node import Process, mesh_config, sample, solo_folder, wait_until
+from mesh_node import Client, Process, mesh_config, sample, solo_folder, wait_until
 
+import domkl
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.protocol.wire import Frame, Kind, encode, encode_parts
 from domkl.mesh.store import wal
@@ -126,3 +136,62 @@ def test_one_greeting_does_not_close_an_edge_for_good(tmp_path):
             wait_until(lambda: client.state()["neighbors"]["east"]["is_open"])
             assert node.stop() == 0
         assert victim.stop() == 0
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    """Takes predictions, and notes who sends them."""
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.logins.append(self.headers["Authorization"])
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("how", ["file", "environment"])
+def test_passwords_are_not_in_the_list_of_processes(tmp_path, how, monkeypatch):
+    """0.2: in the command line of every node, also of those that `mesh up` starts."""
+    config = mesh_config(("east", "west"), (("east", "west"),))
+    init_mesh(tmp_path / "mesh", config)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
+        server.logins = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://me:hush-hush@127.0.0.1:{server.server_port}/"
+        (tmp_path / "hook").write_text(url)
+        given = ["--webhook", f"@{tmp_path / 'hook'}"] if how == "file" else []
+        if how == "environment":
+            monkeypatch.setenv("DOMKL_WEBHOOK", url)
+        with launched(tmp_path / "mesh", *given) as up:
+            client = Client(config.member("west").http)
+            wait_until(lambda: answered(client) == 202)
+            wait_until(lambda: server.logins)
+            shown = list(commands())
+            assert any(str(tmp_path / "mesh" / "west").encode() in each for each in shown)
+            assert not any(b"hush" in each for each in shown)
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(60) == 0
+        assert server.logins[0] == "Basic " + base64.b64encode(b"me:hush-hush").decode()
+        server.shutdown()
+
+
+def commands():
+    """The command line of every process, as all users of the machine can read it."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has ended
+            yield path.read_bytes()
+
+
+@contextlib.contextmanager
+def launched(folder, *options):
+    """`domkl mesh up`."""
+    command = [sys.executable, "-m", "domkl", "mesh", "up", str(folder), *options]
+    source = str(Path(domkl.__file__).parents[1])
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": source}, **quiet) as up:
+        try:
+            yield up
+        finally:
+            up.terminate()

@@ -1,6 +1,8 @@
 """`domkl node`: run one learner of a mesh."""
 
 import argparse
+import os
+import re
 from collections.abc import Container
 from dataclasses import fields
 from pathlib import Path
@@ -17,6 +19,7 @@ from domkl.mesh.transports.registry import missing_extra
 if TYPE_CHECKING:
     from domkl.mesh.node.serve import Options
 
+PASSWORD = re.compile(r"//[^/?#@]*:[^/?@]*@")  # in a URL
 SUMMARY = "run one learner of a mesh as a process"
 DESCRIPTION = """\
 Run a learner from a folder that domkl mesh init has created, until SIGTERM or Ctrl-C.
@@ -64,8 +67,8 @@ def add_links(source: Group, out: Group, without: Container[str] = ()) -> None:
         add_fields(source, entry.options, without=without)
     for entry in OUTLETS:
         add_fields(out, entry.options, without=without)
-    broker = "broker for --topic and --publish: mqtt://user:password@host:port, or mqtts://"
-    option(out, "--mqtt", "URL", broker)
+    broker = "broker for --topic and --publish: mqtt://host:port, or mqtts://"
+    option(out, "--mqtt", "URL", f"{broker}; @FILE as for --webhook, or DOMKL_MQTT")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if args.parent is not None:
         end_with(args.parent)
     given = check_links(args)
+    args.mqtt, args.webhook = url_of(args, "mqtt"), url_of(args, "webhook")
     if args.until_end and not any(entry.ends and entry.name in given for entry in SOURCES):
         able = " or ".join(f"--{entry.name}" for entry in SOURCES if entry.ends)
         raise ParameterError(f"--until-end needs {able}")
@@ -104,11 +108,29 @@ def check_links(args: argparse.Namespace) -> list[str]:
             if getattr(args, each.name, each.default) != each.default:
                 raise ParameterError(f"--{each.name} needs --{entry.name}")
     is_used = args.topic is not None or args.publish not in (None, "-")
-    if (args.mqtt is not None) != is_used:
+    is_there = args.mqtt is not None
+    if is_there != is_used and (is_there or not os.environ.get("DOMKL_MQTT")):
         raise ParameterError(
             "--mqtt needs --topic or --publish TOPIC, and both of these need --mqtt"
         )
+    for name in ("mqtt", "webhook"):
+        if PASSWORD.search(getattr(args, name) or ""):
+            raise ParameterError(
+                f"--{name} must have no password, which all users of this machine can read there;"
+                f" write the URL to a file and pass --{name} @FILE, or set DOMKL_{name.upper()}"
+            )
     return given
+
+
+def url_of(args: argparse.Namespace, name: str) -> str | None:
+    """The URL of a link: as it is given, in the file that is given, or in the environment."""
+    given: str = getattr(args, name) or os.environ.get(f"DOMKL_{name.upper()}", "")
+    if given.startswith("@"):
+        try:
+            given = Path(given[1:]).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ParameterError(f"--{name} must be @FILE with a URL in it, got {error}") from None
+    return given or None
 
 
 def _options(args: argparse.Namespace) -> "Options":

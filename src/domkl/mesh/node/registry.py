@@ -68,7 +68,12 @@ class Publication:
 class Hook:
     """Options of a webhook as an outlet."""
 
-    webhook: str | None = flag(None, "POST to http://user:password@host/path, or https://", "URL")
+    webhook: str | None = flag(
+        None,
+        "POST to http://host/path, or https://; @FILE for a file with the URL and its"
+        " user:password@, or DOMKL_WEBHOOK in the environment",
+        "URL",
+    )
 
 
 @dataclass(frozen=True)
