@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +101,12 @@ def replacing(path: str | Path, *, mode: int = 0o644) -> Iterator[BinaryIO]:
             draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def opened_privately(path: str | Path, mode: str) -> IO[Any]:
+    """Open a file as `open` does; one that is made by it can be read by its owner alone."""
+    coding = None if "b" in mode else "utf-8"
+    return open(path, mode, encoding=coding, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def sync_folder(folder: Path) -> None:

@@ -21,6 +21,7 @@ from mesh_node import Client, Process, mesh_config, sample, solo_folder, wait_un
 
 import domkl
 from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.operate.backup import back_up, restore
 from domkl.mesh.protocol.wire import Frame, Kind, encode, encode_parts
 from domkl.mesh.store import wal
 from domkl.mesh.store.folder import open_folder
@@ -136,6 +137,49 @@ def test_one_greeting_does_not_close_an_edge_for_good(tmp_path):
             wait_until(lambda: client.state()["neighbors"]["east"]["is_open"])
             assert node.stop() == 0
         assert victim.stop() == 0
+
+
+def shown(folder):
+    """What other users of the machine can read or list, but for what is public."""
+    public = ("mesh.toml", "ca.pem", "node.pem", "mesh.toml.copied")
+    paths = [folder, *folder.rglob("*")]
+    return [path for path in paths if path.stat().st_mode & 0o077 and path.name not in public]
+
+
+def test_only_the_owner_can_read_what_a_mesh_writes(tmp_path):
+    """0.2: checkpoints and logs could be read by all, the folder of the log be listed."""
+    before = os.umask(0o022)
+    try:
+        config, mesh = mesh_config(("east", "west"), (("east", "west"),)), tmp_path / "mesh"
+        init_mesh(mesh, config)
+        with launched(mesh) as up:
+            clients = [Client(each.http) for each in config.members]
+            for client in clients:
+                wait_until(lambda: answered(client) == 202)  # noqa: B023
+            wait_until(lambda: len([*mesh.glob("*/data/checkpoint-*.npz")]) >= 2)
+            up.send_signal(signal.SIGTERM)
+            assert up.wait(60) == 0
+        assert shown(mesh) == []
+        back_up(mesh, tmp_path / "backup", with_keys=True)
+        restore(tmp_path / "backup", tmp_path / "again")
+        assert shown(tmp_path / "again") == shown(tmp_path / "backup") == []
+    finally:
+        os.umask(before)
+
+
+def test_files_of_an_earlier_version_are_taken_from_others(tmp_path):
+    folder = solo_folder(tmp_path)
+    with Process(folder) as node:
+        assert node.client().learn(sample(0))[0] == 202
+        assert node.stop() == 0
+    for path in (folder / "data", *(folder / "data").rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    (folder / "token").write_text("0123456789abcdef")
+    with Process(folder) as node:
+        assert node.wait_event("tightened")[0]["files"] >= 8
+        node.client()
+        assert node.stop() == 0
+    assert [path for path in shown(folder) if path != folder] == []
 
 
 class Hook(http.server.BaseHTTPRequestHandler):

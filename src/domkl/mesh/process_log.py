@@ -14,6 +14,7 @@ from typing import Any
 from domkl import checks
 from domkl.errors import DomklError
 from domkl.mesh.config import certificates
+from domkl.storage import opened_privately
 
 FORMATS = ("text", "json")
 SECRETS = (certificates.NODE_KEY, "token")
@@ -42,10 +43,8 @@ def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None
     if file is None:
         handler = logging.StreamHandler(sys.stderr)
     else:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(
-            file, maxBytes=ROTATED, backupCount=5, encoding="utf-8"
-        )
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handler = LogFile(file, maxBytes=ROTATED, backupCount=5)
     handler.addFilter(FloodGate())
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     before = [(each, each.level, each.propagate) for each in map(logging.getLogger, SOURCES)]
@@ -59,6 +58,13 @@ def logging_to(form: str, level: str, file: Path | None = None) -> Iterator[None
         for each, each.level, each.propagate in before:
             each.removeHandler(handler)
         handler.close()
+
+
+class LogFile(logging.handlers.RotatingFileHandler):
+    """A log that is rotated, and that its owner alone can read."""
+
+    def _open(self) -> Any:
+        return opened_privately(self.baseFilename, self.mode)
 
 
 class JsonLines(logging.Formatter):
@@ -147,9 +153,25 @@ def expiry_alarm(expires: datetime, now: datetime) -> str | None:
 
 
 def exposed(folder: Path) -> list[Path]:
-    """Secret files of a node's folder that other users of the machine can read."""
-    paths = [folder / name for name in SECRETS]
-    return [path for path in paths if path.exists() and path.stat().st_mode & 0o077]
+    """Keys and data of a node's folder that other users of the machine can read."""
+    data = folder / "data"
+    found = []
+    for path in (*(folder / name for name in SECRETS), data, *sorted(data.rglob("*"))):
+        with contextlib.suppress(FileNotFoundError):  # a draft that is in its place by now
+            if not path.is_symlink() and path.stat().st_mode & 0o077:
+                found.append(path)
+    return found
+
+
+def tighten(folder: Path) -> None:
+    """Take them from the others; files of earlier versions could be read by all."""
+    shown = exposed(folder)
+    for path in shown:
+        with contextlib.suppress(OSError):  # somebody else's: it is told of every day
+            path.chmod(path.stat().st_mode & 0o700)
+    if shown:
+        text = "keys and data of the node could be read by others, and can no more"
+        event("tightened", logging.WARNING, files=len(shown), text=text)
 
 
 class CertificateWatch:
@@ -179,7 +201,7 @@ class CertificateWatch:
             event("certificate", logging.ERROR, text=str(error))
             return
         for path in exposed(self.path.parent):
-            text = f"{path} must be readable by its owner alone, and is by others; chmod 600"
+            text = f"{path} must be readable by its owner alone, and is by others; chmod go="
             event("certificate", logging.WARNING, text=text)
         alarm = expiry_alarm(self.expires, datetime.now(UTC))
         if alarm is not None:

@@ -86,7 +86,7 @@ def test_a_key_that_others_may_read_is_told(tmp_path):
 
     assert looked() == []
     (tmp_path / "barn" / "node.key").chmod(0o640)
-    assert [text.endswith("chmod 600") and "node.key" in text for text in looked()] == [True]
+    assert [text.endswith("chmod go=") and "node.key" in text for text in looked()] == [True]
 
 
 def test_lines_of_one_kind_are_limited_and_those_held_back_are_counted():

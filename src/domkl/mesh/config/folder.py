@@ -43,7 +43,7 @@ def init_mesh(folder: Path, config: MeshConfig, *, days: int = DAYS) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _draft(folder.parent) as draft:
             root = draft / "mesh"
-            root.mkdir(mode=0o755)
+            root.mkdir(mode=0o700)
             certificates.create_authority(root / AUTHORITY, config.name)
             (root / AUTHORITY).chmod(0o700)
             for name in _hosts(config):

@@ -13,7 +13,7 @@ from domkl.errors import MeshError
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.publish import Publisher
-from domkl.mesh.process_log import event
+from domkl.mesh.process_log import event, tighten
 from domkl.mesh.store.folder import TOKEN, Lock, NodeFolder, open_folder
 from domkl.mesh.transports import registry
 from domkl.mesh.transports.base import Address
@@ -63,6 +63,7 @@ async def serve(path: Path, options: Options, *, mesh_file: Path | None = None) 
 async def _serve(folder: NodeFolder, options: Options) -> None:
     lock = Lock(folder.data)
     try:
+        tighten(folder.path)
         has_certificate = folder.certificate is not None
         name = folder.config.transport
         transport = registry.make(name, folder.endpoint) if has_certificate else None

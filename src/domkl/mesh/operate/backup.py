@@ -155,7 +155,7 @@ def restore(archive: Path, folder: Path) -> Made:
             members = {each.name: each for each in tar if each.isfile()}
             head = _manifest(tar, members)
             _check_free(folder, head["files"])
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with tempfile.TemporaryDirectory(prefix=".domkl-", dir=folder) as draft:
                 for name, digest in head["files"].items():
                     _extract(tar, members.get(name), Path(draft) / name, digest)

@@ -162,7 +162,7 @@ def _certificate(name: str, folder: Path) -> Finding:
         return Finding(check, "problem", f"expired on {ends.date()}; renew it: {renew}")
     shown = exposed(folder)
     if shown:
-        return Finding(check, "warning", f"{text}; others can read {shown[0]}: chmod 600")
+        return Finding(check, "warning", f"{text}; others can read {shown[0]}: chmod go=")
     return Finding(check, "warning" if ends - now < WARNED else "ok", text)
 
 

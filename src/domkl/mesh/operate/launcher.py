@@ -24,6 +24,7 @@ from domkl.mesh.config.file import MeshConfig
 from domkl.mesh.config.folder import apply_mesh
 from domkl.mesh.config.settings import Member
 from domkl.mesh.transports.base import Address
+from domkl.storage import opened_privately
 
 LOCK, LOG = "up.lock", "node.log"
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # seconds before a dead node is started again
@@ -64,7 +65,7 @@ class NodeProcess:
         data = self.folder / "data"
         data.mkdir(mode=0o700, exist_ok=True)
         command = ["node", str(self.folder), "--parent", str(os.getpid()), *self.arguments]
-        with (data / LOG).open("ab") as log:
+        with opened_privately(data / LOG, "ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "domkl", *command],
                 stdin=subprocess.DEVNULL,
@@ -244,7 +245,7 @@ def _stop(nodes: Iterable[NodeProcess], patience: float) -> None:
 
 def _locked(path: Path) -> IO[str]:
     """Take the lock and write this process's id to it; closing the file releases it."""
-    file = path.open("a+")
+    file = opened_privately(path, "a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -96,7 +96,7 @@ class Checkpoints:
         with sound(KIND):  # the header's numbers must be finite, too
             data = pack(KIND, _parts(saved))
         path = next(path for path in self._paths if path != self._newest)
-        write(path, data)
+        write(path, data, mode=0o600)
         self._positions[path], self._newest, self.size = saved.position, path, len(data)
 
     def _read(self, path: Path) -> Saved | None:
@@ -195,7 +195,7 @@ def next_epoch(path: Path, milliseconds: int) -> int:
                         " when all neighbors have stopped")  # fmt: skip
     text = f"{epoch}\n".encode()
     try:
-        write(path, text)
+        write(path, text, mode=0o600)
     except OSError as error:
         if error.errno not in FULL or not (_overwrite(path, text) or milliseconds > last):
             raise

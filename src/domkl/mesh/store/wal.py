@@ -177,7 +177,7 @@ class WriteAheadLog:
         self._segments: list[Segment] = []
         self._failure: str | None = None
         self._lock = threading.Lock()
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._open(saved)
 
     def __str__(self) -> str:

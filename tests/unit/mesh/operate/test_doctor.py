@@ -75,7 +75,7 @@ def test_secrets_that_others_can_read_and_files_that_are_spoiled(folder):
     (folder / "south" / "node.pem").write_text("spoiled")
     checks = found(folder)
     assert checks["certificate of north"].verdict == "warning"
-    assert "chmod 600" in checks["certificate of north"].text
+    assert "chmod go=" in checks["certificate of north"].text
     assert checks["certificate of south"].verdict == "problem"
     (folder / "mesh.toml").write_text("queue = many")
     assert found(folder)["mesh file"].verdict == "problem"
