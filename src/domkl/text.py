@@ -1,15 +1,54 @@
-"""Text that people write and read: numbers with commas, lags, rows, times, and tables.
+"""Text that people write and read: JSON, TOML, numbers with commas, lags, rows, times, tables.
 
 This module imports no library, so that the command line can use it before NumPy is loaded.
 """
 
+import json
 import re
+import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from domkl.errors import ParameterError
 
+DEEPEST = 20  # tables and lists within each other, in what is not a stranger's list of samples
+TOO_DEEP = "it is nested too deeply"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def from_json(text: str | bytes) -> Any:
+    """Read JSON; ValueError if it is none, or nested too deeply."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def from_toml(text: str) -> dict[str, Any]:
+    """Read TOML; ValueError if it is none, or nested too deeply.
+
+    Examples
+    --------
+    >>> from_toml("a.b = 1")
+    {'a': {'b': 1}}
+    """
+    try:
+        found = tomllib.loads(text)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    check_depth(found)
+    return found
+
+
+def check_depth(found: Any) -> None:
+    """Raise ValueError if tables and lists are nested too deeply to be shown, or walked through."""
+    level: list[Any] = [found] if isinstance(found, dict | list) else []
+    for _ in range(DEEPEST):
+        inside = (x.values() if isinstance(x, dict) else x for x in level)
+        level = [x for each in inside for x in each if isinstance(x, dict | list)]
+    if level:
+        raise ValueError(TOO_DEEP)
 
 
 def parse_names(given: str | None) -> tuple[str, ...] | None:

@@ -34,6 +34,7 @@ from domkl.data.catalog import DataSet, Edition
 from domkl.data.download import Progress, download, find_table, is_address
 from domkl.data.tables import check_content
 from domkl.errors import DataError
+from domkl.text import from_json
 
 try:
     import fcntl
@@ -147,7 +148,7 @@ def read_manifest(folder: Path) -> dict[str, dict[str, Any]]:
     """What was recorded of each file when it was fetched; empty if nothing was."""
     path = folder / MANIFEST
     try:
-        entries = json.loads(path.read_text())["files"]
+        entries = from_json(path.read_text())["files"]
         known = {str(name): dict(facts) for name, facts in entries.items()}
     except FileNotFoundError:
         return {}

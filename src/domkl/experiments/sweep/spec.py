@@ -7,7 +7,6 @@ here or in plan.py, before any trial is run.
 
 import itertools
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -22,6 +21,7 @@ from domkl.errors import DomklError, ParameterError
 from domkl.experiments.options import DataOptions, Setting
 from domkl.graphs.kinds import KINDS
 from domkl.options import DTYPES, PARTITIONS
+from domkl.text import from_toml
 from domkl.typing import Real
 
 SWEEP_KEYS = ("name", "trials", "seed", "frequencies", "dtype")
@@ -79,10 +79,10 @@ def read_spec(source: str | Path | Mapping[str, Any]) -> Spec:
         return _spec(source, "sweep", Path())
     path = Path(source)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = from_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ParameterError(f"cannot read the sweep file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise ParameterError(f"{path} must be a TOML file: {error}") from None
     with at(str(path)):
         return _spec(tables, path.stem, path.parent)

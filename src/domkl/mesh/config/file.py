@@ -3,7 +3,6 @@
 import difflib
 import json
 import math
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from pathlib import Path
@@ -26,12 +25,15 @@ from domkl.mesh.config.keys import (
 )
 from domkl.mesh.config.settings import BOTH, Member, MeshConfig, checked
 from domkl.mesh.protocol.model import Range
+from domkl.mesh.protocol.wire import printable
 from domkl.mesh.transports.base import Address
+from domkl.text import from_toml
 
 __all__ = ["Member", "MeshConfig", "as_text", "config_of", "read_config", "write_config"]
 
 _KINDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
           list: "a list", dict: "a table"}  # fmt: skip
+LONGEST = 1000  # characters of an error, which may have a value of the file in it
 #: the fields of a configuration, by their place in the file
 _FIELDS = {path_of(each): each.name for each in fields(MeshConfig)}
 
@@ -39,15 +41,15 @@ _FIELDS = {path_of(each): each.name for each in fields(MeshConfig)}
 def read_config(path: Path) -> MeshConfig:
     """Read a mesh file; DataError names the file, the key, the rule and the value."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = from_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"cannot read the mesh file {path}: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise DataError(f"{path}: must be a TOML file: {error}") from None
     try:
         return config_of(table)
     except ParameterError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: {printable(str(error))[:LONGEST]}") from None
 
 
 def write_config(path: Path, config: MeshConfig) -> None:

@@ -11,7 +11,6 @@ restart. There are three kinds of meshes, by the mesh file:
 
 import asyncio
 import datetime
-import json
 import math
 import re
 import reprlib
@@ -28,7 +27,7 @@ from domkl.mesh.config.settings import Forecasting, MeshConfig
 from domkl.mesh.protocol.model import Model, Range
 from domkl.mesh.store.backlog import Backlog
 from domkl.mesh.store.wal import BusyError, DiskFullError, Entry
-from domkl.text import parse_time
+from domkl.text import from_json, parse_time
 from domkl.typing import Floats
 
 Values = Sequence[float | None] | Mapping[str, float | None]
@@ -120,9 +119,7 @@ def _number_of(name: str, value: Any, may_lack: bool = True) -> Any:
 def loaded(what: str, text: bytes | str) -> Any:
     """Read JSON; DataError says where it is not."""
     try:
-        return json.loads(text)
-    except RecursionError:
-        raise DataError(f"{what} must be JSON, and not nested so deeply") from None
+        return from_json(text)
     except ValueError as error:  # also of bytes that are no text
         raise DataError(f"{what} must be JSON: {error}") from None
 

@@ -15,10 +15,11 @@ import gc
 import mmap
 import re
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from domkl.text import from_toml
 
 #: what Numba imports where it is installed, and no algorithm of domkl needs; yaml is for a file of
 #: settings of Numba's own, which warns if there is such a file
@@ -49,7 +50,7 @@ def leave_out(mesh_file: Path) -> None:
     An algorithm of the user's own may need them: for such a mesh nothing is left out.
     """
     try:
-        model: Any = tomllib.loads(mesh_file.read_text()).get("model", {})
+        model: Any = from_toml(mesh_file.read_text()).get("model", {})
     except (OSError, ValueError):  # of which the reader of the file will say more
         return
     if ":" not in str(model.get("algorithm", "") if isinstance(model, dict) else ""):

@@ -36,6 +36,7 @@ from domkl.mesh.store.recorder import FOLDER as HISTORY
 from domkl.mesh.store.recovery import LOG, MARK, open_log
 from domkl.mesh.store.wal import Content
 from domkl.storage import replacing, write
+from domkl.text import from_json
 
 FORMAT, VERSION, MANIFEST = "domkl backup", 1, "backup.json"
 SECRETS = (NODE_KEY, TOKEN, CA_KEY, "ui-token")
@@ -173,7 +174,7 @@ def _manifest(tar: tarfile.TarFile, members: dict[str, tarfile.TarInfo]) -> dict
     member = members.get(MANIFEST)
     file = None if member is None else tar.extractfile(member)
     try:
-        head = json.loads(b"" if file is None else file.read(MAX_MANIFEST))
+        head = from_json(b"" if file is None else file.read(MAX_MANIFEST))
         is_ours = head["format"] == FORMAT and head["version"] == VERSION
         sound = is_ours and all(_is_inside(name) for name in head["files"])
     except (ValueError, KeyError, TypeError):

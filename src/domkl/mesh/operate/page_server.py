@@ -35,6 +35,7 @@ from domkl.mesh.operate.page import page_routes
 from domkl.mesh.operate.status import ask, authorization, connected
 from domkl.mesh.operate.verdict import verdict_of
 from domkl.mesh.transports.base import Address
+from domkl.text import check_depth, from_json
 
 TOKEN = "ui-token"
 HOST = "127.0.0.1"
@@ -179,7 +180,9 @@ def _read(member: Member, folder: Path, took: Took, is_over: threading.Event) ->
             text = answer.readline(MAX_LINE)
             if not text:
                 return
-            took(member.name, said_of(member.name, json.loads(text)))
+            line = from_json(text)
+            check_depth(line)
+            took(member.name, said_of(member.name, line))
     finally:
         connection.close()
 

@@ -15,7 +15,7 @@ from domkl.mesh.config.file import Member, MeshConfig
 from domkl.mesh.config.folder import TOKEN
 from domkl.mesh.config.settings import WILDCARDS
 from domkl.mesh.operate.verdict import duration, verdict_of, window_of
-from domkl.text import text_table
+from domkl.text import check_depth, from_json, text_table
 
 TIMEOUT = 2.0  # seconds
 MAX_ANSWER = 2**23  # bytes
@@ -41,7 +41,9 @@ def ask(
         text = None if body is None else json.dumps(body)
         connection.request("GET" if body is None else "POST", path, text, headers)
         answer = connection.getresponse()
-        return json.loads(answer.read(MAX_ANSWER)) if answer.status == 200 else None
+        found = from_json(answer.read(MAX_ANSWER)) if answer.status == 200 else None
+        check_depth(found)
+        return found
     except (OSError, http.client.HTTPException, ValueError):
         return None
     finally:

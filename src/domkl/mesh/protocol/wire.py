@@ -32,6 +32,7 @@ from domkl.core.exchange import is_within
 from domkl.errors import WireError
 from domkl.mesh.protocol.families import Family
 from domkl.speech.base import Fields, Layout
+from domkl.text import from_json
 
 MAGIC, VERSION = b"dk", 3
 HEADER = struct.Struct("<2sBB16sQQQBBI")
@@ -125,8 +126,8 @@ def encode_parts(parts: Mapping[str, str]) -> bytes:
 def decode_parts(payload: bytes | memoryview) -> dict[str, str]:
     """Read a peer's parts; texts are cut, and control characters replaced, for the log."""
     try:
-        found = json.loads(bytes(payload))
-    except (ValueError, RecursionError):
+        found = from_json(bytes(payload))
+    except ValueError:
         raise WireError("parts must be JSON") from None
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
         raise WireError("parts must be an object of texts")

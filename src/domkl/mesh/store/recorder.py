@@ -29,6 +29,7 @@ from domkl.mesh.store.history import (
 )
 from domkl.mesh.store.wal import DiskFullError, check_room
 from domkl.storage import write
+from domkl.text import from_json
 
 FOLDER, EVENTS = "history", "events.jsonl"
 N_SAMPLES, N_EVENTS = 1000, 500
@@ -292,7 +293,7 @@ def _read_events(path: Path) -> deque[Event]:
         return found
     for line in lines:
         try:
-            number, moment, kind, peer, text = json.loads(line)
+            number, moment, kind, peer, text = from_json(line)
             found.append(Event(int(number), float(moment), str(kind), str(peer), str(text)))
         except (ValueError, TypeError):
             continue

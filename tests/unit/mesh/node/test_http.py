@@ -150,7 +150,7 @@ def test_openapi_describes_what_is_asked_and_answered(table):
         ("/learn", {"x": {"<script>": "a"}, "y": 1}, "<script> must be a finite number or null"),
         ("/learn", {"x": [1, 0], "y": 1, "id": 7}, "id must be 1 to 200 characters of ASCII"),
         ("/learn", {"x": [1, 0], "y": 1, "time": [1]}, "time must be a finite number or null"),
-        ("/learn", b"[" * 100_000, "body must be JSON, and not nested so deeply"),
+        ("/learn", b"[" * 100_000, "body must be JSON: it is nested too deeply"),
         ("/predict", [], "body must be a JSON object, got []"),
         ("/predict", {"y": 1}, "body has no place for 'y'"),
         ("/predict", {"future": {}}, "x must be given, got none"),
