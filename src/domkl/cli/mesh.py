@@ -234,7 +234,8 @@ def restore(args: argparse.Namespace) -> int:
 
     Nothing is overwritten: the folder must not contain data, other files in it must be the same as
     in the archive, and its keys are kept. Stop the node first. Samples that were accepted after the
-    backup are not in it.
+    backup are not in it. Files with names that no backup has, or of a size that none can have, are
+    refused.
 
       domkl mesh restore my-mesh.tar.gz my-mesh
     """

@@ -8,25 +8,30 @@ The rules of this file
   it enters the archive.
 - Private keys and tokens are in it only if that is asked for.
 - Nothing is overwritten: neither an archive, nor any file of a folder that is restored.
+- An archive may be a stranger's. Only names that a backup makes are restored, of regular files, and
+  what is larger than a backup can be is refused before it is unpacked.
 - Numbers of published predictions are not in it: what a restored node learns may have had the same
   numbers before, so its predictions get other ids.
 """
 
 import contextlib
+import gzip
 import hashlib
 import io
 import json
+import re
 import shutil
 import tarfile
 import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import domkl
-from domkl.errors import DataError, ParameterError
+from domkl.errors import DataError, DomklError, ParameterError
 from domkl.mesh.config.certificates import CA, CA_KEY, NODE, NODE_KEY
 from domkl.mesh.config.copies import COPIED
 from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
@@ -43,7 +48,14 @@ SECRETS = (NODE_KEY, TOKEN, CA_KEY, "ui-token")
 PLAIN = (MESH, COPIED, CA, NODE)
 EPOCH = "epoch"
 TRIES = 20
-MAX_MANIFEST = 2**24  # bytes
+#: bytes of a file and of all, and files: a checkpoint of the largest model, a thousand learners
+MAX_FILE, MAX_TOTAL, MAX_FILES = 2**30, 2**36, 100_000
+_DATA = (*NAMES, EPOCH, MARK, rf"{LOG}(\.damaged-\d+)?/\d{{16}}\.log",
+         rf"{HISTORY}/(steps|samples)-\d+", rf"{HISTORY}/events\.jsonl")  # fmt: skip
+#: names of files that a backup has
+_NAME = re.compile(
+    rf"([a-z0-9][a-z0-9-]*/)?({'|'.join((*PLAIN, *SECRETS))}|{DATA}/({'|'.join(_DATA)}))"
+)
 
 
 class Made(NamedTuple):
@@ -79,9 +91,10 @@ def back_up(folder: Path, archive: Path, *, with_keys: bool = False) -> Made:
                 continue
             copy = Path(draft) / (prefix or "node")
             learners[prefix or folder.absolute().name] = copy_data(place / DATA, copy)
-            for path in sorted(each for each in copy.rglob("*") if each.is_file()):
+            for path in sorted(copy.rglob("*")):
                 inner = (PurePosixPath(prefix) / DATA / path.relative_to(copy)).as_posix()
-                _add(tar, inner, path.read_bytes(), digests)
+                if _NAME.fullmatch(inner):
+                    _add(tar, inner, path.read_bytes(), digests)
             shutil.rmtree(copy)
         head = {"format": FORMAT, "version": VERSION, "domkl": domkl.__version__, "made": made,
                 "has_keys": with_keys, "learners": learners, "files": digests}  # fmt: skip
@@ -138,8 +151,9 @@ def _places(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _is_part(path: Path) -> bool:
-    is_learner = (path / MESH).is_file() and not path.is_symlink()
-    return path.is_dir() and (is_learner or path.name in (AUTHORITY, ROUTER))
+    is_named = _NAME.fullmatch(f"{path.name}/{MESH}")
+    is_learner = (path / MESH).is_file() and is_named and not path.is_symlink()
+    return path.is_dir() and bool(is_learner or path.name in (AUTHORITY, ROUTER))
 
 
 def _add(tar: tarfile.TarFile, name: str, data: bytes, digests: dict[str, str]) -> None:
@@ -152,8 +166,8 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes, digests: dict[str, str]) 
 def restore(archive: Path, folder: Path) -> Made:
     """Restore an archive; files that are there already must be the same, and no data may be."""
     try:
-        with tarfile.open(archive) as tar:
-            members = {each.name: each for each in tar if each.isfile()}
+        with Unpacked(archive) as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            members = _members(tar)
             head = _manifest(tar, members)
             _check_free(folder, head["files"])
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -161,33 +175,54 @@ def restore(archive: Path, folder: Path) -> Made:
                 for name, digest in head["files"].items():
                     _extract(tar, members.get(name), Path(draft) / name, digest)
                 _place(Path(draft), folder, list(head["files"]))
-    except tarfile.ReadError:
+    except DomklError:
+        raise
+    except (tarfile.ReadError, gzip.BadGzipFile):
         raise DataError(f"archive must be a backup of domkl, got {archive}: no archive") from None
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, EOFError, ValueError, zlib.error) as error:
         raise DataError(f"archive must be a backup of domkl, got {archive}: {error}") from None
     except OSError as error:
         raise DataError(f"cannot restore {archive}: {error.strerror or error}") from None
     return Made(dict(head["learners"]), bool(head["has_keys"]), str(head["made"]))
 
 
+class Unpacked(gzip.GzipFile):
+    """An archive that is unpacked as it is read, and never more than a file of it at once."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read; what is as large as this was written to fill the memory of its reader."""
+        if size is not None and size > MAX_FILE:
+            raise ValueError(f"a part of {size} bytes, at most {MAX_FILE} allowed")
+        return super().read(size)
+
+
+def _members(tar: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
+    """The regular files; ValueError as soon as they are more, or larger, than those of a backup."""
+    found, total = {}, 0
+    for n, each in enumerate(tar, 1):
+        total += each.size
+        if each.size > MAX_FILE or total > MAX_TOTAL or n > MAX_FILES:
+            raise ValueError(f"{each.name!r} of {each.size} bytes is more than a backup can have")
+        if each.type in (tarfile.REGTYPE, tarfile.AREGTYPE):
+            found[each.name] = each
+    return found
+
+
 def _manifest(tar: tarfile.TarFile, members: dict[str, tarfile.TarInfo]) -> dict[str, Any]:
     member = members.get(MANIFEST)
     file = None if member is None else tar.extractfile(member)
     try:
-        head = from_json(b"" if file is None else file.read(MAX_MANIFEST))
+        head = from_json(b"" if file is None else file.read())
         is_ours = head["format"] == FORMAT and head["version"] == VERSION
-        sound = is_ours and all(_is_inside(name) for name in head["files"])
-    except (ValueError, KeyError, TypeError):
+        told = "".join(f"{name}{int(n)}" for name, n in head["learners"].items()) + head["made"]
+        sound = is_ours and told.isprintable() and all(map(_NAME.fullmatch, head["files"]))
+        sound = sound and all(isinstance(each, str) for each in head["files"].values())
+    except (ValueError, KeyError, TypeError, AttributeError):
         sound = False
     if not sound:
         raise DataError(f"archive must be a whole backup of domkl, version {VERSION}")
     found: dict[str, Any] = head
     return found
-
-
-def _is_inside(name: str) -> bool:
-    path = PurePosixPath(name)
-    return bool(name) and not path.is_absolute() and ".." not in path.parts
 
 
 def _check_free(folder: Path, digests: dict[str, str]) -> None:

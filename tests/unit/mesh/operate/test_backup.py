@@ -1,6 +1,8 @@
 """A backup is made while a node runs, and a restored node goes on; nothing is overwritten."""
 
 import asyncio
+import gzip
+import hashlib
 import io
 import json
 import shutil
@@ -146,6 +148,106 @@ def test_nothing_is_overwritten(tmp_path):
     assert [each.name for each in other.iterdir()] == ["mesh.toml"]
 
 
+HEAD = {"format": "domkl backup", "version": 1, "domkl": "0", "made": "", "learners": {},
+        "has_keys": False, "files": {}}  # fmt: skip
+
+
+def forged(archive, content, members=(), **changes):
+    """An archive of these files with their digests, and of members as they are."""
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in content.items()}
+    head = HEAD | {"files": digests} | changes
+    with tarfile.open(archive, "w:gz") as tar:
+        for name, data in {**content, "backup.json": json.dumps(head).encode()}.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+        for member in members:
+            tar.addfile(member)
+    return archive
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sitecustomize.py", "mesh.toml.part", ".bashrc", "data/x.npz", "north/mesh.toml.py",
+     "a/b/token", "data/journal/1.log", "data/history/x", "data/journal/../../x", "/mesh.toml",
+     "./mesh.toml", "North/mesh.toml", "data/journal", "north/data/data/epoch", "mesh.toml\n", ""],
+)  # fmt: skip
+def test_only_names_that_a_backup_makes_are_restored(tmp_path, name):
+    """0.2: any name that does not lead out of the folder."""
+    archive = forged(tmp_path / "a.tar.gz", {name: b"x", "mesh.toml": b"y"})
+    with pytest.raises(DataError, match="must be a whole backup of domkl"):
+        restore(archive, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["symlink", "link", "device", "fifo", "folder"])
+def test_only_regular_files_are_restored(tmp_path, kind):
+    types = {"symlink": tarfile.SYMTYPE, "link": tarfile.LNKTYPE, "device": tarfile.CHRTYPE,
+             "fifo": tarfile.FIFOTYPE, "folder": tarfile.DIRTYPE}  # fmt: skip
+    member = tarfile.TarInfo("token")
+    member.type, member.linkname = types[kind], "/etc/passwd"
+    digests = {"token": hashlib.sha256(b"").hexdigest()}
+    archive = forged(tmp_path / "a.tar.gz", {}, [member], files=digests)
+    with pytest.raises(DataError, match="token is missing or damaged"):
+        restore(archive, tmp_path / "new")
+    assert not (tmp_path / "new" / "token").exists()
+
+
+def claims(name, size, kind=tarfile.REGTYPE):
+    """The start of an archive with a member of this size."""
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        claims("data/epoch", 2**31),
+        claims("data/epoch", 2**62),
+        claims("././@LongLink", 2**31, tarfile.GNUTYPE_LONGNAME),
+        claims("././@PaxHeader", 2**40, tarfile.XHDTYPE),
+        b"".join(claims(f"{k}/epoch", 0) for k in range(20)),
+    ],
+    ids=["large", "huge", "a long name", "a long header", "many"],
+)
+def test_bombs_are_refused_before_they_are_unpacked(tmp_path, monkeypatch, data):
+    """0.2: without a limit."""
+    monkeypatch.setattr(backup, "MAX_FILES", 10)
+    archive = tmp_path / "a.tar.gz"
+    archive.write_bytes(gzip.compress(data + bytes(2**20)))
+    with pytest.raises(DataError, match="archive must be a backup of domkl"):
+        restore(archive, tmp_path / "new")
+
+
+def test_there_is_a_limit_to_all_files(tmp_path, monkeypatch):
+    archive = forged(tmp_path / "a.tar.gz", {"mesh.toml": bytes(600), "data/epoch": bytes(600)})
+    monkeypatch.setattr(backup, "MAX_TOTAL", 1000)
+    with pytest.raises(DataError, match="is more than a backup can have"):
+        restore(archive, tmp_path / "new")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"learners": 5}, {"learners": {"a": "x"}}, {"learners": {"\x1b[2J": 1}}, {"made": "\n"},
+     {"made": 5}, {"files": ["mesh.toml"]}, {"files": {"mesh.toml": 5}}, {"files": None}],
+)  # fmt: skip
+def test_a_manifest_of_another_form_is_refused(tmp_path, changes):
+    """0.2: TypeError after the files were restored."""
+    archive = forged(tmp_path / "a.tar.gz", {"mesh.toml": b"y"}, **changes)
+    with pytest.raises(DataError, match="must be a whole backup of domkl"):
+        restore(archive, tmp_path / "new")
+
+
+def test_foreign_files_are_not_backed_up(mesh, tmp_path):
+    (mesh / "north" / "data" / "history").mkdir(parents=True)
+    (mesh / "north" / "data" / "history" / "notes~").write_text("x")
+    shutil.copytree(mesh / "north", mesh / "North (copy)")
+    back_up(mesh, tmp_path / "a.tar.gz")
+    assert not [name for name in names_in(tmp_path / "a.tar.gz") if "~" in name or "(" in name]
+    restore(tmp_path / "a.tar.gz", tmp_path / "new")
+
+
 @pytest.mark.parametrize("how", ["torn", "changed", "outside", "none"])
 def test_hostile_and_damaged_archives_are_refused(tmp_path, how):
     archive = tmp_path / "a.tar.gz"
@@ -155,13 +257,7 @@ def test_hostile_and_damaged_archives_are_refused(tmp_path, how):
         archive.write_bytes(data[: len(data) // 2] if how == "torn" else b"no archive")
     else:
         name = "../outside" if how == "outside" else "mesh.toml"
-        head = {"format": "domkl backup", "version": 1, "domkl": "0", "made": "", "learners": {},
-                "has_keys": False, "files": {name: 64 * "0"}}  # fmt: skip
-        with tarfile.open(archive, "w:gz") as tar:
-            for inner, data in ((name, b"x"), ("backup.json", json.dumps(head).encode())):
-                member = tarfile.TarInfo(inner)
-                member.size = len(data)
-                tar.addfile(member, io.BytesIO(data))
+        forged(archive, {name: b"x"}, files={name: 64 * "0"})
     with pytest.raises(DataError):
         restore(archive, tmp_path / "deep" / "new")
     assert not (tmp_path / "deep" / "outside").exists()
