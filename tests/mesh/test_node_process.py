@@ -34,7 +34,7 @@ from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
 import domkl
-from domkl.mesh.config.folder import init_mesh
+from domkl.mesh.config.folder import init_mesh, rotate_keys
 from domkl.mesh.config.settings import Forecasting
 from domkl.mesh.node.telemetry import state_of
 
@@ -225,6 +225,28 @@ def test_in_a_mesh_it_rejoins_as_a_new_epoch(tmp_path):
         assert here.wait_learned(40)["n_learned"] == 40
         assert edge["n_exchanged"] >= 20
         assert stays.stop() == 0
+
+
+def test_a_new_token_is_demanded_after_sighup(tmp_path):
+    """0.2: rotate-keys keeps the token, and a node reads it at its start only."""
+    config = mesh_config(("north", "south"), (("north", "south"),))
+    init_mesh(tmp_path / "mesh", config)
+    folder = tmp_path / "mesh" / "north"
+    old = (folder / "token").read_text().strip()
+    with Process(folder, "--require-token") as node:
+        client = node.client(token=old)
+        assert client.ask("/state")[0] == 200
+        rotate_keys(tmp_path / "mesh")
+        new = (folder / "token").read_text().strip()
+        node.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: client.ask("/state")[0] == 401)
+        client.token = new
+        assert client.ask("/state")[0] == 200
+        (folder / "token").write_text("short")
+        node.process.send_signal(signal.SIGHUP)
+        node.wait_event("reload refused")
+        assert client.ask("/state")[0] == 200
+        assert node.stop() == 0
 
 
 def test_neighbors_and_certificates_are_read_again_on_sighup(tmp_path):

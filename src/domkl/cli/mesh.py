@@ -184,7 +184,9 @@ def remove(args: argparse.Namespace) -> int:
 def rotate_keys(args: argparse.Namespace) -> int:
     """Renew keys and certificates.
 
-    All learners, or the named ones, get new keys and certificates.
+    All learners, or the named ones, get new keys, certificates and tokens. Whoever asks a node
+    over HTTP with a token needs the new one once the node has read it; --keep-tokens keeps them.
+    A page that domkl mesh ui serves takes its new token at its next start.
 
     Changing the authority takes three steps; after each of them, copy the files to the devices:
       domkl mesh rotate-keys my-mesh --authority new      # all trust the old and the new one
@@ -202,9 +204,11 @@ def rotate_keys(args: argparse.Namespace) -> int:
         config = folders.retire_authority(args.folder)
         print("the old authority is not trusted any more")
     else:
-        config = folders.rotate_keys(args.folder, args.names, days=args.days)
+        config = folders.rotate_keys(
+            args.folder, args.names, days=args.days, keep_tokens=args.keep_tokens
+        )
         print(f"new keys, good for {args.days} days: {', '.join(args.names or config.names)}")
-    return _tell(args.folder, config, "ca.pem, node.pem and node.key")
+    return _tell(args.folder, config, "ca.pem, node.pem, node.key and token")
 
 
 def backup(args: argparse.Namespace) -> int:
@@ -325,6 +329,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     option(made["remove"], "--edges", "A-B,...", "new edges between the other learners")
     renew = made["rotate-keys"]
     renew.add_argument("names", metavar="NAME", nargs="*", help="learners (default: all)")
+    switch(renew, "--keep-tokens", "renew keys and certificates only")
     changes = ("new", "retire")
     option(renew, "--authority", None, "begin or end a change of the authority", choices=changes)
     for name in ("init", "add", "rotate-keys"):

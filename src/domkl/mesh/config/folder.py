@@ -27,7 +27,8 @@ from domkl.mesh.config.copies import copy_edited, note_copied
 from domkl.mesh.config.file import Member, MeshConfig, read_config, write_config
 from domkl.mesh.config.topology import Edges
 
-AUTHORITY, REMOVED, ROUTER, TOKEN = "authority", "removed", "router", "token"
+AUTHORITY, REMOVED, ROUTER = "authority", "removed", "router"
+TOKEN, UI_TOKEN = "token", "ui-token"  # of a learner, and of the page of `domkl mesh ui`
 RESERVED = (AUTHORITY, REMOVED, ROUTER)
 
 
@@ -122,8 +123,10 @@ def remove_learner(folder: Path, name: str, edges: Edges = ()) -> tuple[MeshConf
     return new, kept
 
 
-def rotate_keys(folder: Path, names: Sequence[str] = (), *, days: int = DAYS) -> MeshConfig:
-    """Give learners, or all of them and the router, new keys and certificates."""
+def rotate_keys(
+    folder: Path, names: Sequence[str] = (), *, days: int = DAYS, keep_tokens: bool = False
+) -> MeshConfig:
+    """Give learners, or all of them, router and page, new keys, certificates and tokens."""
     checks.whole("days", days, 1)
     config = read_mesh(folder)
     chosen = names or _hosts(config)
@@ -134,6 +137,10 @@ def rotate_keys(folder: Path, names: Sequence[str] = (), *, days: int = DAYS) ->
     for name in chosen:
         hosts = [_hosts(config)[name]]
         certificates.issue(folder / AUTHORITY, name, folder / name, days=days, hosts=hosts)
+    tokens = [folder / name / TOKEN for name in chosen] + ([] if names else [folder / UI_TOKEN])
+    for path in tokens:
+        if path.exists() and not keep_tokens:
+            write_token(path)
     return config
 
 

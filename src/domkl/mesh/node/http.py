@@ -59,7 +59,7 @@ LIMITS = Limits()
 YES, NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rules:
     """What a request must comply with.
 
@@ -77,6 +77,11 @@ class Rules:
     hosts: frozenset[str] | None
     token: str | None
     max_body: int = MAX_BYTES
+
+    def reload(self, token_file: Path) -> None:
+        """Demand the token that is in the file now, if one is demanded."""
+        if self.token is not None:
+            self.token = read_token(token_file)
 
 
 def rules_for(address: Address, token_file: Path, with_token: bool = False) -> Rules:

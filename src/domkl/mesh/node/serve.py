@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from domkl.errors import MeshError
+from domkl.errors import MeshError, ParameterError
 from domkl.mesh.node.http import HttpServer, create_app, rules_for
 from domkl.mesh.node.node import Node
 from domkl.mesh.node.publish import Publisher
@@ -85,10 +85,11 @@ def _server(folder: NodeFolder, options: Options) -> HttpServer:
 
 async def _run(node: Node, server: HttpServer, options: Options) -> None:
     take = None if options.source is None else options.source(node)
-    rules = rules_for(server.address, node.folder.path / TOKEN, options.with_token)
+    token_file = node.folder.path / TOKEN
+    rules = rules_for(server.address, token_file, options.with_token)
     await server.start(create_app(node, rules))
     event("http", address=str(server.address))
-    with _signals(node, server):
+    with _signals(node, server, lambda: rules.reload(token_file)):
         publishers = [Publisher(node, make(node)) for make in options.outlets]
         await node.start()
         feed = _feed(node, take, options.until_end, publishers)
@@ -132,8 +133,8 @@ def _has_failed(task: "asyncio.Task[None]") -> bool:
 
 
 @contextlib.contextmanager
-def _signals(node: Node, server: HttpServer) -> Iterator[None]:
-    """SIGTERM and SIGINT stop the node, SIGHUP reads mesh file and certificates again."""
+def _signals(node: Node, server: HttpServer, reload_token: Callable[[], None]) -> Iterator[None]:
+    """SIGTERM and SIGINT stop the node, SIGHUP reads mesh file, certificates and token again."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -141,7 +142,8 @@ def _signals(node: Node, server: HttpServer) -> Iterator[None]:
         await node.reload()
         try:
             server.reload()
-        except OSError as error:  # the old certificate is kept
+            reload_token()
+        except (OSError, ParameterError) as error:  # the old certificate, or token, is kept
             event("reload refused", logging.ERROR, text=str(error))
 
     def on_hangup() -> None:

@@ -34,7 +34,7 @@ import domkl
 from domkl.errors import DataError, DomklError, ParameterError
 from domkl.mesh.config.certificates import CA, CA_KEY, NODE, NODE_KEY
 from domkl.mesh.config.copies import COPIED
-from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN
+from domkl.mesh.config.folder import AUTHORITY, MESH, ROUTER, TOKEN, UI_TOKEN
 from domkl.mesh.store.checkpoint import NAMES, Checkpoints
 from domkl.mesh.store.folder import DATA
 from domkl.mesh.store.recorder import FOLDER as HISTORY
@@ -44,7 +44,7 @@ from domkl.storage import replacing, write
 from domkl.text import from_json
 
 FORMAT, VERSION, MANIFEST = "domkl backup", 1, "backup.json"
-SECRETS = (NODE_KEY, TOKEN, CA_KEY, "ui-token")
+SECRETS = (NODE_KEY, TOKEN, CA_KEY, UI_TOKEN)
 PLAIN = (MESH, COPIED, CA, NODE)
 EPOCH = "epoch"
 TRIES = 20

@@ -28,7 +28,7 @@ from starlette.routing import Route
 
 from domkl.errors import DataError
 from domkl.mesh.config.file import Member, MeshConfig
-from domkl.mesh.config.folder import read_mesh, write_token
+from domkl.mesh.config.folder import UI_TOKEN, read_mesh, write_token
 from domkl.mesh.node.http import HttpServer, Rules, application, rules_for
 from domkl.mesh.node.watch_routes import LINES, hello_of_mesh, horizon_of, span_of
 from domkl.mesh.operate.page import page_routes
@@ -37,7 +37,6 @@ from domkl.mesh.operate.verdict import verdict_of
 from domkl.mesh.transports.base import Address
 from domkl.text import check_depth, from_json
 
-TOKEN = "ui-token"
 HOST = "127.0.0.1"
 PATIENCE = 10.0  # seconds for a node to answer
 AT_ONCE = 32  # nodes asked at once
@@ -242,7 +241,7 @@ async def serve_ui(folder: Path, port: int, with_token: bool, tell: Callable[[st
     address = Address(HOST, port)
     # the page must not show to other users of this machine what the nodes would not
     is_guarded = with_token or not all(each.http.is_loopback for each in config.members)
-    path = folder / TOKEN
+    path = folder / UI_TOKEN
     if is_guarded and not path.exists():
         write_token(path)
     hub, server = Hub(config, folder), HttpServer(address, None)

@@ -148,13 +148,22 @@ def test_remove_keeps_the_data_and_not_the_key(mesh):
 
 
 def test_rotate_one_or_all(mesh):
+    tokens = {name: (mesh / name / "token").read_text() for name in "abc"}
+    (mesh / "ui-token").write_text("0123456789abcdef")
+    rotate_keys(mesh, keep_tokens=True)
+    assert tokens == {name: (mesh / name / "token").read_text() for name in "abc"}
     old = {n: (mesh / n / "node.key").read_bytes() for n in "abc"}
     rotate_keys(mesh, ["b"], days=10)
+    changed = [name for name in "abc" if (mesh / name / "token").read_text() != tokens[name]]
+    assert changed == ["b"]
+    assert (mesh / "ui-token").read_text() == "0123456789abcdef"
     assert [n for n in "abc" if (mesh / n / "node.key").read_bytes() != old[n]] == ["b"]
     assert certificates.expires(mesh / "b" / "node.pem") < certificates.expires(
         mesh / "a" / "node.pem"
     )
     rotate_keys(mesh)
+    assert (mesh / "ui-token").read_text() != "0123456789abcdef"
+    assert rights(mesh / "a" / "token") == 0o600
     assert all((mesh / n / "node.key").read_bytes() != old[n] for n in "abc")
     assert rights(mesh / "a" / "node.key") == 0o600
     with pytest.raises(ParameterError, match="learner must be one of a, b, c, got 'x'"):
