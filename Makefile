@@ -14,6 +14,7 @@
 # make soak   set up .venv with everything; run the mesh through eleven thousand schedules of faults
 # make attack set up .venv with everything; attack real nodes: HTTP, memory, floods, disk, kills;
 #             search for the lies that cost most, in virtual time, on data that are there
+# make fuzz   set up .venv with everything; fuzz what a node reads, by coverage, 5 minutes for each of 8
 # make bench  set up .venv with everything; print speed as ratios: C, NumPy, DOMKL, River, processes,
 #             and how it grows with learners, MPI ranks and nodes of a mesh
 PYTHON ?= python3
@@ -30,7 +31,7 @@ DOCUMENTS := tests/test_docs.py tests/site
 # tests start some hundred processes that load the package: its bytecode is stored for them
 test quick docs-test: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run test docs docs-test examples release dist pythons numbas licences quick lint types soak attack bench clean
+.PHONY: run test docs docs-test examples release dist pythons numbas licences quick lint types soak attack fuzz bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/domkl simulate
@@ -87,6 +88,9 @@ attack: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/attack.py
 	$(BIN)/python benchmarks/adversary.py --search 60
 	$(BIN)/python benchmarks/adversary.py --scenes --rounds 500
+
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python benchmarks/fuzz.py --seconds 300
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/bench_speed.py

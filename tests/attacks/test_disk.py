@@ -318,6 +318,23 @@ def test_a_checkpoint_of_0_1_that_is_not_finite_is_passed_over(tmp_path, lines, 
     assert [n for n, _ in reopened(folder)[0]] == list(range(6, N + 1))
 
 
+def test_a_whole_checkpoint_of_another_form_is_one_line(tmp_path):
+    """0.2: KeyError; whoever can write there can write any."""
+    folder = solo_folder(tmp_path)
+    (folder / "data").mkdir()
+    Checkpoints(folder / "data").save(Saved(0, Parts({"learned": 0}, {}), np.empty(0)))
+
+    async def story():
+        node = made(folder)
+        try:
+            await node.start()
+        finally:
+            node.backlog.log.close()
+
+    with pytest.raises(DataError, match="checkpoint must be one that a node wrote, got KeyError"):
+        asyncio.run(story())
+
+
 async def _life(folder, numbers):
     """Start, accept, learn; end without a word, as by SIGKILL. The position of its checkpoint."""
     node = made(folder)

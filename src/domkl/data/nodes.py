@@ -178,7 +178,7 @@ def natural(names: Sequence[str] | Mapping[str, Any] | set[str]) -> list[str]:
     ['a', 'b9', 'b10']
     """
     return sorted(names, key=lambda name: [
-        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        (0, int(part), "") if part.isdecimal() else (1, 0, part)
         for part in re.split(r"(\d+)", name) if part
     ])  # fmt: skip
 

@@ -32,7 +32,7 @@ from domkl.mesh.protocol import events
 from domkl.mesh.protocol.model import Model
 from domkl.mesh.protocol.protocol import Protocol
 from domkl.mesh.store.backlog import Backlog
-from domkl.mesh.store.checkpoint import Saver, next_epoch
+from domkl.mesh.store.checkpoint import Saver, going_on, next_epoch
 from domkl.mesh.store.folder import NodeFolder
 from domkl.mesh.store.recorder import Gauges, Recorder
 from domkl.mesh.transports.base import Transport
@@ -155,21 +155,22 @@ class Node:
             self._alarm("checkpoint", "", f"{path} is damaged or not finite; {after}")
         await asyncio.to_thread(warm_up, self.models[-1])
         epoch = next_epoch(folder.data / "epoch", time.time_ns() // 1_000_000)
-        snapshots = split(backlog.state, len(self.models))
-        self.protocols = tuple(
-            Protocol(
-                folder.name,
-                model,
-                tuple(folder.neighbors),
-                mode=config.mode,
-                timing=config.timing,
-                incarnation=epoch,
-                checkpoint_every=config.checkpoint_every,
-                is_guarded=config.guard,
-                snapshot=snapshot,
+        with going_on():
+            snapshots = split(backlog.state, len(self.models))
+            self.protocols = tuple(
+                Protocol(
+                    folder.name,
+                    model,
+                    tuple(folder.neighbors),
+                    mode=config.mode,
+                    timing=config.timing,
+                    incarnation=epoch,
+                    checkpoint_every=config.checkpoint_every,
+                    is_guarded=config.guard,
+                    snapshot=snapshot,
+                )
+                for model, snapshot in zip(self.models, snapshots, strict=True)
             )
-            for model, snapshot in zip(self.models, snapshots, strict=True)
-        )
         self._n_learned, backlog.state = min(each.learned for each in self.protocols), None
         if self.transport is not None:
             n_tagged = int(len(self.protocols) > 1)

@@ -216,7 +216,11 @@ def _manifest(tar: tarfile.TarFile, members: dict[str, tarfile.TarInfo]) -> dict
         is_ours = head["format"] == FORMAT and head["version"] == VERSION
         told = "".join(f"{name}{int(n)}" for name, n in head["learners"].items()) + head["made"]
         sound = is_ours and told.isprintable() and all(map(_NAME.fullmatch, head["files"]))
-        sound = sound and all(isinstance(each, str) for each in head["files"].values())
+        given = (
+            head["has_keys"] in (True, False),
+            *(isinstance(v, str) for v in head["files"].values()),
+        )
+        sound = sound and all(given)
     except (ValueError, KeyError, TypeError, AttributeError):
         sound = False
     if not sound:

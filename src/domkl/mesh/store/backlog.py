@@ -24,7 +24,7 @@ from domkl.data.rows import RowMaker, RowPlan
 from domkl.errors import DataError
 from domkl.mesh.protocol.events import Event, Moment, Sample
 from domkl.mesh.protocol.forecasts import as_bits, from_bits
-from domkl.mesh.store.checkpoint import Checkpoints, Saved
+from domkl.mesh.store.checkpoint import Checkpoints, Saved, going_on
 from domkl.mesh.store.recovery import open_log
 from domkl.storage import Parts
 from domkl.typing import Array, Floats
@@ -245,7 +245,8 @@ class Backlog:
         self.n_outside = saved.counts.get("outside", 0)
         self.n_lost = saved.counts.get("lost", 0) + n_lost
         self._n_forgotten = saved.counts.get("forgotten", 0) + self.position - saved.position
-        self.rows = Rows(plan, n_season, saved.lags, saved.state.arrays)
+        with going_on():
+            self.rows = Rows(plan, n_season, saved.lags, saved.state.arrays)
         for name, row in saved.rows.items():
             self.log.rows[name] = max(row, self.log.rows.get(name, 0))
 

@@ -10,8 +10,9 @@ The rules of this file
 """
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from domkl.errors import DataError, DomklError
 from domkl.mesh.store.wal import FULL, WriteAheadLog
-from domkl.storage import Parts, pack, sound, unpack, write
+from domkl.storage import BROKEN, Parts, pack, sound, unpack, write
 
 KIND = "checkpoint"
 NAMES = ("checkpoint-a.npz", "checkpoint-b.npz")
@@ -173,6 +174,18 @@ class Saver:
         self._checkpoints.save(saved)
         self._log.reserve = 2 * self._checkpoints.size
         self._log.drop(self._checkpoints.oldest)
+
+
+@contextlib.contextmanager
+def going_on() -> Iterator[None]:
+    """Turn what a whole checkpoint of another form than a node writes causes into DataError."""
+    try:
+        yield
+    except DomklError:
+        raise
+    except BROKEN as error:
+        text = f"checkpoint must be one that a node wrote, got {type(error).__name__}: {error}"
+        raise DataError(f"{text}; move {NAMES[0]} and {NAMES[1]} away, or restore them") from None
 
 
 def next_epoch(path: Path, milliseconds: int) -> int:

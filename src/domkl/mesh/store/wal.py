@@ -433,7 +433,7 @@ class LogFrame(NamedTuple):
         body = data[start : start + length]
         if zlib.crc32(data[start - 12 : start] + body, salt) != checksum or len(body) != length:
             return None
-        entries = _entries(body, count, width) if first < MOST else None
+        entries = _entries(body, count, width) if 0 < first < MOST else None
         return None if entries is None else cls(offset, start + length, first, entries)
 
 

@@ -229,7 +229,8 @@ def test_there_is_a_limit_to_all_files(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"learners": 5}, {"learners": {"a": "x"}}, {"learners": {"\x1b[2J": 1}}, {"made": "\n"},
+    [{"has_keys": []},
+     {"learners": 5}, {"learners": {"a": "x"}}, {"learners": {"\x1b[2J": 1}}, {"made": "\n"},
      {"made": 5}, {"files": ["mesh.toml"]}, {"files": {"mesh.toml": 5}}, {"files": None}],
 )  # fmt: skip
 def test_a_manifest_of_another_form_is_refused(tmp_path, changes):
