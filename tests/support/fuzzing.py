@@ -312,11 +312,12 @@ def mended_checkpoint(data, rng):
         parts = unpack("checkpoint", a_checkpoint())
     header, arrays = copy.deepcopy(parts.header), dict(parts.arrays)
     for _ in range(rng.choice((1, 2, 3))):
-        if rng.random() < 0.5:
+        if rng.random() < 0.5 or not arrays:
             mutate_json(header, rng)
         else:
             name = rng.choice(sorted(arrays))
-            arrays[name] = other_array(arrays[name], rng)
+            with suppress(TypeError, ValueError, OverflowError, Warning):  # of other types
+                arrays[name] = other_array(arrays[name], rng)
     with suppress(ValueError, TypeError, DomklError):
         return pack("checkpoint", Parts(header, arrays))
     return data

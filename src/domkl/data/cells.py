@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 from domkl.errors import DataError
 from domkl.typing import Floats
 
+#: largest size of an unpacked file, in bytes; the largest we know has some 180 million
+MAX_UNPACKED = 1 << 30
+
 #: how files write a missing value, in small letters; "none" and "-" only among numbers
 GAPS = frozenset(("", "na", "n/a", "nan", "#n/a", "null", "?"))
 NUMBER_GAPS = GAPS | {"none", "-", "--", "nil", "missing", "nat"}
@@ -209,9 +212,12 @@ def text_of(raw: bytes, file: str, problems: Problems) -> tuple[str, str] | None
     """Decompress and decode: the text with plain ends of lines, and its encoding."""
     if raw[:2] == b"\x1f\x8b":
         try:
-            raw = gzip.decompress(raw)
+            raw = gzip.GzipFile(fileobj=io.BytesIO(raw)).read(MAX_UNPACKED + 1)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             problems.add(file, f"must be a whole gzip file, got a damaged one ({error})")
+            return None
+        if len(raw) > MAX_UNPACKED:
+            problems.add(file, f"must unpack to at most {MAX_UNPACKED} bytes, got more")
             return None
     encodings = ["utf-16"] if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else ["utf-8-sig", "cp1252"]
     for encoding in encodings:

@@ -25,6 +25,7 @@ from pathlib import PurePosixPath
 from typing import IO, Any, NamedTuple
 
 from domkl.data.catalog import DataSet, Edition
+from domkl.data.cells import MAX_UNPACKED
 from domkl.errors import DataError, ParameterError
 
 #: called with the bytes received so far and the total if it is known; may raise to stop
@@ -131,8 +132,6 @@ def _receive(response: Any, address: str, body: bytearray, progress: Progress) -
         raise ConnectionError(f"the file has {total} bytes, got {len(body)}")
 
 
-#: largest size of an unpacked file, in bytes; the largest we know has some 180 million
-MAX_UNPACKED = 1 << 30
 _NESTED = (".zip", ".tar", ".tar.gz", ".tgz", ".gz")
 _DEPTH = 5  # levels of nesting: a table in a gzip in a tar in a gzip in a zip
 _BROKEN = (

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from domkl.data import cells
 from domkl.data.cells import Problems, numbers_of, sheet_of
 from domkl.errors import DataError
 
@@ -78,6 +79,17 @@ def test_what_is_no_table(raw, message):
     problems = Problems()
     assert sheet_of(raw, "f.csv", problems) is None
     with pytest.raises(DataError, match=message):
+        problems.check()
+
+
+def test_a_file_that_unpacks_to_more_than_it_may(monkeypatch):
+    """0.2: as much as fits into memory."""
+    monkeypatch.setattr(cells, "MAX_UNPACKED", 1 << 16)
+    problems = Problems()
+    raw = gzip.compress(b"a,b\n" + b"1,2\n" * 30_000, mtime=0)
+    assert len(raw) < 1000
+    assert sheet_of(raw, "f.csv", problems) is None
+    with pytest.raises(DataError, match="must unpack to at most 65536 bytes, got more"):
         problems.check()
 
 
