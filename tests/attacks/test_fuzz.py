@@ -72,3 +72,9 @@ def test_a_digit_that_is_no_number_in_a_table(targets):
 def test_a_manifest_that_lacks_a_key(targets):
     """KeyError, after the files were restored."""
     targets["archive"].read(fuzzing.an_archive().replace(b'"has_keys"', b'"has-keys"'))
+
+
+def test_a_number_of_400_digits_in_a_table(targets):
+    """It was infinite, and given to the learner."""
+    targets["tables"].read(b"a,load\n1,2\n3," + 400 * b"9" + b"\n3,4\n")
+    targets["tables"].read(b"a,load\n1,2\n3,4\n3," + 400 * b"9" + b"\n3,4\n")

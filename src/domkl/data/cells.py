@@ -314,7 +314,7 @@ def _plain_numbers(column: Sequence[str]) -> Floats | None:
 
 def _number(cell: str, comma: bool, gaps: frozenset[str]) -> float:
     """The number in a cell, NaN if it is missing; ValueError says what is wrong with it."""
-    if not comma and not gaps and cell.isdecimal():
+    if not comma and not gaps and len(cell) < 300 and cell.isdecimal():
         return float(cell)
     bare = cell.strip()
     if bare in gaps or bare.lower() in NUMBER_GAPS:
