@@ -304,6 +304,7 @@ class Learner:
         # half widths of the bands of 50, 80 and 95 %, below and above the prediction
         self.bands = [[1.96 * math.log(1 / (1 - c)) / math.log(20)] * 2 for c in BANDS]
         self.Q, self.n_Q, self.row, self.beyond = 0.0, 0.0, 0, 0.0
+        self.confirmed = 0.0  # square of how far labels were on the network's side
         self.low, self.high, self.gate = None, None, 1.0
         self.steps, self.period, self.looked, self.labels = 0, settings.period or 0, 0, {}
         self.mean, self.excess = 0.0, 0.0  # of labels; its squared errors less the last label's
@@ -354,6 +355,10 @@ class Learner:
             calm = self.mean if self.excess < 0 else self.net.last * self.net.odds()
             for each in said:
                 each["y_hat"] = calm
+        if self.n_Q > 0:
+            reach = math.sqrt(144 * self.Q / self.n_Q + self.confirmed)
+            apart = said[0]["y_hat"] - said[1]["y_hat"]
+            said[0]["y_hat"] = said[1]["y_hat"] + min(max(apart, -reach), reach)
         q = self.trust()
         thetas, phis, _ = self.shares()
         return {
@@ -481,11 +486,19 @@ class Learner:
         if y is None or math.isnan(y):
             return self.net.repeat()
         net, alone = said["halves"]
+        if not self.s.logistic:
+            apart, towards = net["y_hat"] - alone["y_hat"], y - alone["y_hat"]
+            agreed = min(towards if apart >= 0 else -towards, 2 * abs(apart))
+            self.confirmed = max(0.98 * self.confirmed, max(agreed, 0.0) ** 2)
         if self.net.has_last:
             keep = 2 * self.rounds / (2 * self.rounds + 1)
             losses = [self.net.loss_of(half["y_hat"], y, 0.0) for half in (net, alone)]
             self.sides = keep * self.sides + np.array(losses)
             self.rounds = keep * self.rounds + 1
+            scale = self.s.horizon * self.net.scale(self.sides, self.rounds)
+            in_network, by_itself = self.sides
+            self.sides[0] = min(in_network, by_itself + 6 * scale)
+            self.sides[1] = min(by_itself, in_network + 30 * scale)
         told = self.net.learn(x, z, y, net)
         S, N, loss, R, V, rounds, _ = self.alone.learn(x, z, y, alone)
         self.alone.merge(S, N, loss, R, V, rounds, 0.0)

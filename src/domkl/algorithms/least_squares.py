@@ -59,7 +59,7 @@ from domkl.algorithms.before import Before
 from domkl.algorithms.law import Law
 from domkl.algorithms.mixtures import ALONE, NETWORK, mean_loss, mix, side_of, write_weights
 from domkl.core import seasons
-from domkl.core.belief import N_BOUND, believed, is_wild, largest, learn_ranges
+from domkl.core.belief import N_BOUND, believed, confirm, is_wild, largest, learn_ranges
 from domkl.core.exchange import Delivery
 from domkl.core.jit import inner, scalar, sweep
 from domkl.core.kernels import Dictionary, default_bank
@@ -97,19 +97,18 @@ class Fields(NamedTuple):
     Side 0 is the learner in its network, side 1 the same learner alone.
     """
 
-    # as far as they are heard, means over learners; with messages of the same names
-    counts: Floats  # (K, F)             N, of n
-    sums: Array  # (K, F, D)             S, of nφ
-    # the same on side 0
+    sums: Array  # (K, F, D)             S, a mean over learners of nφ, as far as they are heard
+    own: Array  # (K, F, D)              φ, the learner's own fit
+    diagonal: Array  # (K, F, D)         of its C = U D Uᵀ, core/rls.py
+    factor: Array  # (K, F, D(D − 1)/2)  and U
+    counts: Floats  # (K, F)             N, the mean of n
+    own_counts: Floats  # (K, F)         n
+    # means over learners on side 0
     loss: Floats  # (K, 2, F)            of the θs, and of the φs alone
     regret: Floats  # (K, 2, F)          R of m
     variance: Floats  # (K, 2, F)        V of m
     rounds: Floats  # (K, 2)             number of labels in these three accounts
     # the learner's own
-    own: Array  # (K, F, D)              φ
-    diagonal: Array  # (K, F, D)         of its C = U D Uᵀ, core/rls.py
-    factor: Array  # (K, F, D(D − 1)/2)  and U
-    own_counts: Floats  # (K, F)         n
     own_regret: Floats  # (K, 2, E)      R of b
     own_variance: Floats  # (K, 2, E)    V of b
     score: Floats  # (K, 2, 3)           losses of m and b, and of the last label
@@ -152,9 +151,9 @@ class State(Fields):
     def __new__(cls, *values: Any, **named: Any) -> "State":
         """Make a state; of the fields of an older one, which a pickle gives by position, `Before`.
 
-        Those began with the sums.
+        Those had the counts behind the sums.
         """
-        is_old = len(values) > 0 and np.ndim(values[0]) == 3
+        is_old = len(values) > 1 and np.ndim(values[1]) == 2
         made: Any = Before(*values) if is_old else super().__new__(cls, *values, **named)
         return made  # type: ignore[no-any-return]
 
@@ -188,9 +187,9 @@ class Message(NamedTuple):
 
 
 class Params(NamedTuple):
-    """The parameters, as the law takes them."""
+    """The parameters, as the law takes them; pickles have them by position."""
 
-    forgets: tuple[float, float]  # what each memory is multiplied by with a label
+    forget: float
     ridge: float
     loss: Any
     newest_lag: int  # -1: there is none
@@ -231,7 +230,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
         z = _seen(room, state, inputs.z[k], k, seasons.target(state.season[k]))
         ago = seasons.season_ago(state.past[k], state.season[k])
         wild = is_wild(inputs.x[k], state.low[k], state.high[k], state.gate[k, 0])
-        f, prediction.y_hat[k], notes = 0.0, 0.0, prediction.notes[k]
+        f, notes = 0.0, prediction.notes[k]
         for side in range(2):
             told = side_of(notes, n_fits, side)
             _consult(told.experts, state, _base(params, inputs, k), z, k, side)
@@ -239,7 +238,7 @@ def predict(state: State, params: Params, inputs: Inputs, prediction: Prediction
             if wild:
                 told.y_hat[0] = _calm(state, k)
             f += state.trust[k, side] * told.final[0]
-            prediction.y_hat[k] += state.trust[k, side] * told.y_hat[0]
+        prediction.y_hat[k] = mixtures.combine_sides(notes, state, k)
         write_weights(shares, state, k)
         notes[NOISE], notes[APART], notes[WEIGHT] = _noise(state, k), 0.0, 1.0
         for i in range(n_fits):
@@ -340,6 +339,9 @@ def _believed(state: State, x: Floats, notes: Floats, y: float, is_logistic: boo
     if not is_logistic:
         y_hat = side_of(notes, state.sums.shape[1], ALONE).y_hat[0]
         label = believed(state.bound[k], y_hat, y, largest(x))
+        if not math.isnan(label):
+            heard = side_of(notes, state.sums.shape[1], NETWORK).y_hat[0]
+            confirm(state.bound[k], y_hat, heard, label)
     if not math.isnan(label):
         learn_ranges(x, state.low[k], state.high[k], gate[0])
         gate[0] = 1.0
@@ -393,12 +395,18 @@ def _learn_fits(
     for i in range(n_fits):
         z, before = features[min(i, n_fits - 2)], state.own_counts[k, i]
         step = real(_fit_step(state, params, z, gain, y, weight, k, i))
-        n = state.own_counts[k, i] = params.forgets[_memory(i, n_fits)] * before + 1
+        n = state.own_counts[k, i] = _forget(params, i, n_fits) * before + 1
         moved = state.counts[k, i] + (n - before)
         leak, total = _leak(moved, n), state.sums[k, i]
         state.counts[k, i] = moved + leak * (n - moved)
         more = real(n - before)
         tracked_sum(state.own[k, i], total, total, gain, step, real(n), more, real(leak))
+
+
+@inner
+def _forget(params: Params, fit: int, n_fits: int) -> float:
+    """What the memory of a fit is multiplied by with each label."""
+    return params.forget if _memory(fit, n_fits) == 0 else 1 - FADE / params.horizon
 
 
 @scalar
@@ -424,7 +432,7 @@ def _fit_step(
     logistic loss.
     """
     factor, diagonal, f = state.factor[k, i], state.diagonal[k, i], float(dot(state.own[k, i], z))
-    forget, ridge = params.forgets[_memory(i, state.sums.shape[1])], params.ridge
+    forget, ridge = _forget(params, i, state.sums.shape[1]), params.ridge
     if params.loss.kind != LOGISTIC:
         return (y - f) / float(shrink(factor, diagonal, z, gain, 1 / weight, forget, ridge))
     reach = weight * float(variance(factor, diagonal, z)) / forget
@@ -626,10 +634,10 @@ class DOMKRLS(CompiledAlgorithm):
     def compiled(self) -> Params:
         """The parameters as the law takes them."""
         lag = -1 if self.newest_lag is None else int(self.newest_lag)
-        horizon = float(self.steps_ahead or 1)
-        period = -1.0 if self.period is None else float(self.period)
-        forgets = (float(self.forget), 1 - FADE / horizon)
-        return Params(forgets, float(self.ridge), self.loss.compiled, lag, horizon, period)
+        horizon = 1 if self.steps_ahead is None else self.steps_ahead
+        period = -1 if self.period is None else self.period
+        forget, ridge, *steps = map(float, (self.forget, self.ridge, horizon, period))
+        return Params(forget, ridge, self.loss.compiled, lag, *steps)
 
     def init(self, sizes: Sizes) -> State:
         """All zero, C = I/ridge."""
@@ -702,13 +710,18 @@ class DOMKRLS(CompiledAlgorithm):
         return state
 
     @property
+    def second_memory(self) -> float:
+        """Of fits that forget: 1 − 0.01/horizon."""
+        return 1 - FADE / self.compiled.horizon
+
+    @property
     def most_counts(self) -> tuple[float, float]:
         """The most samples that each memory holds.
 
         A newcomer's label adds 1 to the mean that it took over, and the leak takes 1 % of it.
         """
-        memories = self.compiled.forgets
-        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in memories)
+        forgets = (self.forget, self.second_memory)
+        first, second = (np.inf if f == 1 else max(1 / (1 - f), 1 / LEAK) for f in forgets)
         return first, second
 
     def bank(self) -> Dictionary:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from domkl.core.belief import within_reach
 from domkl.core.hedge import add_regrets, evidence, polynomial
 from domkl.core.jit import inner, scalar, sweep
 from domkl.core.lanes import dot
@@ -27,6 +28,9 @@ OWN_PRIOR, LAST_PRIOR = 1e-3, 5e-4
 TOP_PRIOR = np.array([0.94, 0.05, 0.01])
 #: Prior weight of the learner alone after many labels, and the number of labels at half of it.
 ALONE_PRIOR, ALONE_LABELS = 0.66, 200.0
+#: Logarithms of the evidence by which the network may be behind the learner alone, and alone behind
+#: the network: either comes back soon after it has become the better one.
+BEHIND = (6.0, 30.0)
 #: Prior weight of the newest value before labels tell what the network is worth here, because
 #: neighbors' streams may have other levels: of the lag, and the number of labels per step ahead at
 #: half of it; without a lag, of the last label while it is the only one.
@@ -95,6 +99,15 @@ def predict_side(told: Side, state: "State", params: "Params", ago: int, k: int,
     told.y_hat[0] = dot(state.decided[k, side], told.final)
 
 
+@inner
+def combine_sides(notes: Floats, state: "State", k: int) -> float:
+    """Bring the network's prediction near that of the learner alone; give the mean of both."""
+    n_fits = state.sums.shape[1]
+    heard, alone = side_of(notes, n_fits, NETWORK).y_hat, side_of(notes, n_fits, ALONE).y_hat
+    heard[0] = within_reach(state.bound[k], alone[0], heard[0])
+    return float(state.trust[k, NETWORK] * heard[0] + state.trust[k, ALONE] * alone[0])
+
+
 @sweep
 def mix(state: "State", params: "Params") -> None:
     """Write all weights, which follow from the accounts."""
@@ -119,16 +132,29 @@ def mix(state: "State", params: "Params") -> None:
             top[3] = 0.0
             top[3 if has_lag else 2] += share
             _weigh(state.decided[k, side], state.final[k, side], n, FINAL_PRIOR, params)
-        sides[1] = ALONE_PRIOR * labels**2 / (labels**2 + ALONE_LABELS**2)
-        sides[0] = 1 - sides[1]
-        _weigh(state.trust[k], state.sides[k], n, sides, params)
+        scale = params.horizon * _scale(state.sides[k], n, params.loss.kind)
+        weigh_sides(state.trust[k], state.sides[k], scale, labels, sides)
+
+
+@sweep
+def weigh_sides(trust: Floats, losses: Floats, scale: float, labels: float, prior: Floats) -> None:
+    """Weigh the learner in its network and the learner alone by their losses: all (2,)."""
+    for side in range(2):
+        losses[side] = min(losses[side], losses[1 - side] + BEHIND[side] * scale)
+    prior[1] = ALONE_PRIOR * labels**2 / (labels**2 + ALONE_LABELS**2)
+    prior[0] = 1 - prior[1]
+    evidence(trust, losses, scale, prior)
 
 
 @inner
 def _weigh(weights: Floats, loss: Floats, n: float, prior: Floats, params: "Params") -> None:
     """Weigh by evidence: exp(−L/2s²h); the logistic loss is the logarithm of a probability."""
-    scale = 1.0 if params.loss.kind == LOGISTIC else 2 * mean_loss(loss, n)
-    evidence(weights, loss, params.horizon * scale, prior)
+    evidence(weights, loss, params.horizon * _scale(loss, n, params.loss.kind), prior)
+
+
+@inner
+def _scale(loss: Floats, n: float, kind: int) -> float:
+    return 1.0 if kind == LOGISTIC else 2 * mean_loss(loss, n)
 
 
 @inner

@@ -25,8 +25,11 @@ WIDENED = 3.0
 SIMILAR = 10.0
 #: An input is wild if it is so many times its range away from it. Ranges shrink by a share a label.
 WILD, RANGE_FADE = 10.0, 0.01
-#: Numbers in the row of `believed`.
-N_BOUND = 5
+#: The network's prediction counts within so many root mean squares of the learner's own errors, or
+#: within what labels have confirmed, which fades by this share a label.
+REACH, CONFIRM_FADE = 12.0, 0.02
+#: Numbers in the row of `believed`, the last of them of `confirm`.
+N_BOUND = 6
 
 
 @scalar
@@ -56,6 +59,31 @@ def believed(row: Floats, y_hat: float, y: float, size: float) -> float:
     keep = 2 * n / (2 * n + 1)
     row[0], row[1] = keep * total + error * error, keep * n + 1
     return y_hat + error
+
+
+@scalar
+def within_reach(row: Floats, alone: float, heard: float) -> float:
+    """What the network predicts, as far as it is believed beside what the learner alone does.
+
+    alone + clip(heard − alone, ±r),  r² = REACH² Q/n + C; without a label, heard.
+    """
+    total, n = row[0], row[1]
+    if n == 0:
+        return heard
+    reach = math.sqrt(REACH * REACH * total / n + row[5])
+    return alone + min(max(heard - alone, -reach), reach)
+
+
+@scalar
+def confirm(row: Floats, alone: float, heard: float, y: float) -> None:
+    """Take into the row how far labels were on the network's side: C⁺ = max((1 − CONFIRM_FADE) C, c²).
+
+    c is how far the label was from what the learner alone predicted, towards the network's
+    prediction and at most twice as far as that.
+    """
+    apart = heard - alone
+    so_far = min(math.copysign(1.0, apart) * (y - alone), 2 * abs(apart))
+    row[5] = max((1 - CONFIRM_FADE) * row[5], max(so_far, 0.0) ** 2)
 
 
 @scalar

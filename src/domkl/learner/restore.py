@@ -54,7 +54,7 @@ def restored_state(algorithm: Algorithm, found: Mapping[str, Array], first: Any)
         fields: dict[str, Any] = {name: np.array(found[name]) for name in first._fields}
         made = least_squares.State(**fields)
     elif "combined" in found and "sums" not in found:
-        made = _from_version_0_1(found, first, inner.compiled.forgets)
+        made = _from_version_0_1(found, first, (inner.forget, inner.second_memory))
     elif np.size(found.get("sides", ())) > 0:
         made = _from_version_0_5(_shorter(found, inner), first)
     else:
@@ -188,6 +188,8 @@ def _of_shape(name: str, values: Array, like: Array) -> Array:
     """A field as it is; weights, which follow from accounts, begin anew where they are others."""
     if name in CORRECTOR:
         return _widened(name, values, like)
+    if name == "bound":  # of before 0.6: nothing was confirmed yet
+        return np.pad(values, ((0, 0), (0, like.shape[1] - np.shape(values)[1])))
     is_alike = np.shape(values)[1:] == like.shape[1:]
     return np.array(values) if is_alike else np.repeat(like[:1], len(values), axis=0)
 

@@ -10,7 +10,7 @@ def arrays(*shapes):
     return [np.zeros(shape) for shape in shapes]
 
 
-def test_fields_by_position_with_the_sums_first_are_an_older_state():
+def test_fields_by_position_with_counts_behind_the_sums_are_an_older_state():
     found = State(*arrays((1, 3, 4), (1, 3), *[(1,)] * 30))  # 0.3 had 32 of them
     assert isinstance(found, Before)
     assert found.counts.shape == (1, 3)
@@ -19,7 +19,7 @@ def test_fields_by_position_with_the_sums_first_are_an_older_state():
 
 
 def test_fields_of_now_are_a_state():
-    made = State(*arrays((1, 3), (1, 3, 4), *[(1,)] * (len(State._fields) - 2)))
+    made = State(*arrays((1, 3, 4), (1, 3, 4), *[(1,)] * (len(State._fields) - 2)))
     assert type(made) is State
     assert type(State(**made._asdict())) is State
     assert type(made._replace(sums=made.sums)) is State

@@ -311,7 +311,7 @@ def test_the_horizon_is_one_more_than_the_delay():
     assert algorithm.delayed(0) == algorithm
     assert algorithm.delayed(5).steps_ahead == 6
     assert domkl.DOMKRLS(steps_ahead=2).delayed(5).steps_ahead == 2
-    assert algorithm.delayed(5).compiled.forgets == pytest.approx((1, 1 - 0.01 / 6))
+    assert algorithm.delayed(5).second_memory == pytest.approx(1 - 0.01 / 6)
     assert domkl.Alone(algorithm).delayed(5).algorithm.steps_ahead == 6
 
 
@@ -408,20 +408,6 @@ def test_neighbors_functions_are_their_means_with_our_weights():
     for k in range(2):
         np.testing.assert_array_equal(found.theta[k], ours.theta[0])
         np.testing.assert_array_equal(found.weights[k], ours.weights[0])
-
-
-def test_estimates_of_neighbors_have_our_weights_and_nothing_of_ours():
-    X, y = stream(16)
-    algorithm, state = domkl.DOMKRLS(), simulate(X, y, graph=GRAPH, features=PLAIN).state
-    one = type(state)(*(values[:1] for values in state))
-    heard = {name: getattr(state, name)[:2] for name in ("sums", "counts", "rounds")}
-    found, means = family_of(algorithm).estimates(one, heard), theta(state)
-    q = one.by_regret[0, NETWORK]
-    np.testing.assert_allclose(found.weights, [[q[0], q[1], q[2] + q[3]]] * 2)
-    for k in range(2):
-        parts = q[:, None] * means[k]  # a weight may be 0
-        weighted = found.weights[k, :, None] * found.theta[k]
-        np.testing.assert_allclose(weighted, [*parts[:2], parts[2] + parts[3]], atol=1e-12)
 
 
 def test_the_state_alone_is_that_of_a_learner_without_neighbors():
@@ -521,7 +507,8 @@ def test_what_is_not_finite_is_refused(name, value):
     said[name].reshape(-1)[0] = value
     layout = Layout(algorithm.exchange, least_squares.Message(**said))
     offers = OfferFormat(layout, family_of(algorithm))
-    frame = Frame(Kind.OFFER, b"", "other", 1, 1, payload=offers.repack(Offer(1, said)))
+    offer = Offer(1, said, radii=np.ones(offers.n_rows))
+    frame = Frame(Kind.OFFER, b"", "other", 1, 1, payload=offers.repack(offer))
     with pytest.raises(WireError, match=f"{name} must be finite"):
         offers.heard(frame)
 

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 from domkl.core.belief import (
+    CONFIRM_FADE,
     N_BOUND,
     RANGE_FADE,
+    REACH,
     believed,
+    confirm,
     is_wild,
     largest,
     learn_ranges,
+    within_reach,
 )
 
 
@@ -36,7 +40,7 @@ def test_a_label_within_the_limit_is_taken_as_it_is():
     bound = settled()
     assert believed(bound, 3.0, 22.0, 1.0) == 22.0
     keep = 90 / 91
-    np.testing.assert_allclose(bound, [keep * 45 + 19.0**2, keep * 45 + 1, 0, 0, 0])
+    np.testing.assert_allclose(bound[:5], [keep * 45 + 19.0**2, keep * 45 + 1, 0, 0, 0])
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -44,14 +48,14 @@ def test_beyond_the_limit_it_counts_as_far_as_the_limit(sign):
     bound = settled()
     assert believed(bound, 3.0, 3.0 + 30 * sign, 1.0) == pytest.approx(3 + LIMIT * sign)
     keep = 90 / 91
-    np.testing.assert_allclose(bound, [keep * 45 + LIMIT**2, keep * 45 + 1, 1, 30 * sign, 1])
+    np.testing.assert_allclose(bound[:5], [keep * 45 + LIMIT**2, keep * 45 + 1, 1, 30 * sign, 1])
 
 
 @pytest.mark.parametrize("error", [5.1 * LIMIT, -1e300, math.inf])
 def test_a_huge_one_does_not_count(error):
     bound = settled()
     assert math.isnan(believed(bound, 0.0, error, 1.0))
-    np.testing.assert_allclose(bound, [45 + (LIMIT / 3) ** 2, 45, 1, error, 1])
+    np.testing.assert_allclose(bound[:5], [45 + (LIMIT / 3) ** 2, 45, 1, error, 1])
 
 
 def test_an_error_no_larger_than_the_inputs_is_not_huge():
@@ -68,7 +72,7 @@ def test_the_second_of_a_row_is_believed():
     limit = 20 * math.sqrt(bound[0] / bound[1])
     assert limit < 200 < 5 * limit
     assert believed(bound, 0.0, 200.0, 1.0) == 200.0
-    assert bound[2:].tolist() == [2, 200, 1]
+    assert bound[2:5].tolist() == [2, 200, 1]
 
 
 def test_the_third_of_a_huge_row_is_believed_and_then_the_limit_is_wide():
@@ -121,7 +125,7 @@ def test_first_labels_of_another_size_are_believed_at_the_third():
     bound = row()
     assert np.isnan([believed(bound, 0.0, 1e6, 1.0) for _ in range(2)]).all()
     assert believed(bound, 0.0, 1e6, 1.0) == 1e6
-    np.testing.assert_allclose(bound, [1e12, 1, 3, 1e6, 2])
+    np.testing.assert_allclose(bound[:5], [1e12, 1, 3, 1e6, 2])
 
 
 def test_where_there_was_no_error_at_all_every_label_is_believed():
@@ -200,3 +204,23 @@ def test_an_old_range_is_forgotten():
     for _ in range(1000):
         learn_ranges(x, low, high, 1.0)
     assert high[0] - low[0] == pytest.approx(1000 * (1 - RANGE_FADE) ** 1000)
+
+
+# the network's prediction
+
+
+def test_the_network_counts_within_reach_of_what_the_learner_alone_predicts():
+    bound = settled()
+    assert within_reach(bound, 3.0, 3.0 + 0.9 * REACH) == 3.0 + 0.9 * REACH
+    assert within_reach(bound, 3.0, 1e6) == pytest.approx(3.0 + REACH)
+    assert within_reach(bound, 3.0, -1e6) == pytest.approx(3.0 - REACH)
+    assert within_reach(row(), 3.0, 1e6) == 1e6  # nothing to compare with
+
+
+def test_what_labels_confirm_widens_the_reach_and_fades():
+    bound = settled()
+    confirm(bound, 0.0, REACH, 100.0)
+    assert bound[5] == (2 * REACH) ** 2  # at most twice as far as the network said
+    assert within_reach(bound, 0.0, 1e6) == pytest.approx(REACH * math.sqrt(5))
+    confirm(bound, 0.0, REACH, -100.0)  # a label on the other side confirms nothing
+    assert bound[5] == (1 - CONFIRM_FADE) * (2 * REACH) ** 2
