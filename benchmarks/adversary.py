@@ -51,7 +51,7 @@ NETS = {  # edges and liars
     10: ("01 12 23 34 45 56 67 78 89 09 37 26 05 18 49", "27"),
 }
 #: alarms that say nothing against a neighbor
-ORDINARY = {"up", "down", "left", "refused", "mismatch", "doubted", "astray"}
+ORDINARY = {"up", "down", "left", "refused", "mismatch", "doubted", "senseless"}
 
 VICTIM = 3  # of scenes, in the network of six
 STEADY = ("flip", "nought", "random", "huge", "mirrored", "flip, a million", "labels",
@@ -350,7 +350,7 @@ def fields_of(cell):
     return [field for field in SPACE if "counts" in said or field not in ACCOUNTS]
 
 
-def search(trial, budget, fields, generator, found=(), report=lambda: None):
+def search(trial, budget, fields, generator, found=(), report=lambda worst: None):
     """Try lies at random, then ones like the worst; return their rows, worst first.
 
     ``trial`` gives the row of a lie; ``found`` are the rows of those with which to begin. Of lies
@@ -366,7 +366,7 @@ def search(trial, budget, fields, generator, found=(), report=lambda: None):
             lie = changed(*(Lie.parse(worst[rank].lie) for rank in ranks), fields, generator)
         row = trial(lie)
         by_score.setdefault(row.score, row)
-        report()
+        report(by_score[max(by_score)])
     return [by_score[score] for score in sorted(by_score, reverse=True)]
 
 
@@ -404,7 +404,12 @@ def show_cell(cell, args, saved):
         known += [trial(Lie.parse(text)) for text in saved.get(cell.algorithm, ())]
         generator = np.random.default_rng([args.search_seed, cell.seed])
         with tqdm(total=args.search, leave=False, desc=str(cell)) as bar:
-            found = search(trial, args.search, fields_of(cell), generator, known, bar.update)
+
+            def report(worst):
+                bar.set_description(f"{cell}: {worst.score:.3f} {worst.lie}", refresh=False)
+                bar.update()
+
+            found = search(trial, args.search, fields_of(cell), generator, known, report)
         for i, row in enumerate(found[: args.worst]):
             show(f"found {i + 1}", row, f"  {row.lie!r}")
         saved[cell.algorithm] = [row.lie for row in found[:CARRIED]]  # the next cell begins so

@@ -5,8 +5,8 @@ relative to the same run without faults (mean; worst, and its seed) and to learn
 neighbors (mean), the spread of the learners' functions at the end relative to the error, and some
 rounds after the last fault relative to the run without faults (median), the largest sum of the
 duals over the network relative to the largest dual, the samples that were never learned, and the
-schedules at whose end a guard does not heed a neighbor. If a guarantee is broken, the seed is named
-and the exit code is 1. To repeat a seed:
+alarms of guards about a neighbor, though all are honest. If a guarantee is broken, the seed is
+named and the exit code is 1. To repeat a seed:
 
     python benchmarks/soak.py --first SEED --schedules 1
 
@@ -51,7 +51,7 @@ class Result(NamedTuple):
     later: float  # spread some rounds after the last fault, relative to the run without faults
     dual_sum: float
     n_missing: int
-    n_barred: int
+    n_suspicious: int
     broken: list[str]
 
 
@@ -89,7 +89,7 @@ def _result(schedule: Schedule, is_guarded: bool) -> Result:
         later,
         outcome.dual_sum,
         outcome.n_missing,
-        outcome.n_barred,
+        outcome.n_suspicious,
         outcome.broken(baseline),
     )
 
@@ -116,7 +116,7 @@ def show(results: list[Result]) -> None:
     print(
         f"{'algorithm':<16} {'mode':<9} {'runs':>5} {'error':>6} {'worst':>6} {'seed':>7}"
         f" {'alone':>6} {'later':>6} {'spread':>7} {'duals':>8} {'missing':>7}"
-        f" {'barred':>6}"
+        f" {'alarms':>6}"
     )
     for (algorithm, mode), group in sorted(groups.items()):
         worst = max(group, key=lambda each: each.ratio)
@@ -128,7 +128,7 @@ def show(results: list[Result]) -> None:
             f" {max(each.spread for each in group):>7.3f}"
             f" {max(each.dual_sum for each in group):>8.1e}"
             f" {sum(each.n_missing for each in group):>7}"
-            f" {sum(each.n_barred > 0 for each in group):>6}"
+            f" {sum(each.n_suspicious for each in group):>6}"
         )
 
 

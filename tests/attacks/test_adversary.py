@@ -17,6 +17,7 @@ from mesh_node import TARGET, Process, mesh_config, sample, wait_until
 from domkl.errors import ParameterError
 from domkl.mesh.config.folder import init_mesh
 from domkl.mesh.protocol.events import Received
+from domkl.mesh.protocol.protocol import MOST_ABOVE
 from domkl.mesh.protocol.wire import Kind
 from domkl.mesh.testing.liars import LIES, Lie
 
@@ -24,19 +25,22 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 adversary = importlib.import_module("adversary")
 
 ROUNDS, BUDGET = 120, 12  # of each run, and runs of each search
-#: what the worst lie of the search may have as its score, and what scenes may have over what they
-#: are allowed; 1 where influence is bounded
-WORST_SCORE = {"domkl": np.inf, "domkrls": np.inf}
-WORST_SCENE = {"domkl": np.inf, "domkrls": np.inf}
-#: largest prediction given out: the range is [0, 1], and its width is allowed on both sides
-LARGEST = np.inf
-#: honest, over without a defence
-HONEST = 1.005
+#: what the worst lie of the search may have as its score, and scenes over what they are allowed
+WORST = 1.0
+#: what is known not to hold yet
+WORST_SCENE = {
+    ("domkrls", "two frames after a restart"): 2.2,
+    ("domkrls", "without labels"): 1.7,
+    ("domkrls", "without labels, from 150"): 2.2,
+}
+#: honest, whole run and last fifth over without a defence; so few rounds are dear to DOMKL, whose
+#: predictions are mixed with those of the learner alone
+HONEST = {"domkl": (1.01, 1.05), "domkrls": (1.005, 1.005)}
 
 SCENES = {name: scene for name, scene in adversary.SCENES.items() if not scene.gone}
 #: what a node may predict after two frames of a liar, in widths of the target's range from it
-MOST_OUTSIDE = np.inf
-CELLS = {name: adversary.Cell(name, "traffic", 6, rounds=ROUNDS) for name in WORST_SCORE}
+MOST_OUTSIDE = 1.0
+CELLS = {name: adversary.Cell(name, "traffic", 6, rounds=ROUNDS) for name in HONEST}
 
 
 @pytest.mark.slow
@@ -47,8 +51,8 @@ def test_a_short_search_finds_nothing_beyond_the_bound(name):
     trial = partial(adversary.tried, cell)
     found = adversary.search(trial, BUDGET, adversary.fields_of(cell), np.random.default_rng(1))
     worst = found[0]
-    assert worst.score <= WORST_SCORE[name], worst.lie
-    assert max(row.outcome.largest for row in found) <= LARGEST
+    assert worst.score <= WORST, worst.lie
+    assert max(row.outcome.largest for row in found) <= MOST_ABOVE
     assert trial(Lie.parse(worst.lie)).score == worst.score
 
 
@@ -56,7 +60,9 @@ def test_a_short_search_finds_nothing_beyond_the_bound(name):
 @pytest.mark.parametrize("name", CELLS)
 def test_the_defence_costs_honest_learners_next_to_nothing(name):
     row = adversary.tried(CELLS[name])
-    assert max(row.whole, row.last) <= HONEST
+    whole, last = HONEST[name]
+    assert row.whole <= whole
+    assert row.last <= last
     assert row.outcome.honest_alarmed == 0
 
 
@@ -67,8 +73,8 @@ def test_what_a_liar_does_to_its_victim(name, scene):
     cell = CELLS[name]._replace(rounds=210)
     short = SCENES[scene]._replace(lies=SCENES[scene].lies[:1])
     for lie, over, outcome in adversary.staged(cell, short):
-        assert over <= WORST_SCENE[name], lie
-        assert outcome.largest <= LARGEST, lie
+        assert over <= WORST_SCENE.get((name, scene), WORST), lie
+        assert outcome.largest <= MOST_ABOVE, lie
 
 
 def test_undefended_honest_runs_are_the_simulator():

@@ -3,6 +3,7 @@
 import logging
 
 import fuzzing
+import numpy as np
 import pytest
 
 #: executions of each target, about a second each
@@ -60,7 +61,7 @@ def test_every_target_reaches_its_readers(targets):
 def test_a_sample_of_the_log_has_a_number_from_1_on(targets):
     """Of number 0, the node did not start, whether a loss was accepted or not."""
     wal = fuzzing.wal
-    frame = wal._frame(7, 0, [wal.Entry(fuzzing.np.zeros(2))])
+    frame = wal._frame(7, 0, [wal.Entry(np.zeros(2))])
     targets["log"].read(wal._head(7, 2, 1) + frame)
 
 
@@ -78,3 +79,12 @@ def test_a_number_of_400_digits_in_a_table(targets):
     """It was infinite, and given to the learner."""
     targets["tables"].read(b"a,load\n1,2\n3," + 400 * b"9" + b"\n3,4\n")
     targets["tables"].read(b"a,load\n1,2\n3,4\n3," + 400 * b"9" + b"\n3,4\n")
+
+
+def test_a_checkpoint_that_predicts_1e160(targets):
+    """OverflowError at the next sample; the square of such an error is infinite."""
+    parts = fuzzing.unpack("checkpoint", targets["checkpoint"].seeds[0])
+    large = {name: np.full_like(v, 1e160) for name, v in parts.arrays.items() if "theta" in name}
+    assert large
+    arrays = {**parts.arrays, **large}
+    targets["checkpoint"].read(fuzzing.pack("checkpoint", fuzzing.Parts(parts.header, arrays)))

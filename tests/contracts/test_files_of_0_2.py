@@ -329,6 +329,7 @@ def test_a_run_goes_on_from_its_state(version, name, expected, interpreted):
             has_accounts(now, old)
             rounds = old.bound[:, 1] if old.bound.size else old.own_rounds
             np.testing.assert_array_equal(now.bound[:, 1], rounds)
+            assert not now.bound[:, -1].any()  # nothing was confirmed before 0.6
             assert (now.bound[:, 0] > 0).all()  # labels are believed by the errors of before
         most = 2.0 if "ahead" in name else 1.1  # a lag that tells nothing, and eight labels
         is_as_good(run.predictions, expected["predictions"], y[8:], most)
@@ -509,7 +510,8 @@ def goes_on(folder, expected, tolerance):
             if name.split(".")[-1] in FITS and "alone." not in name:
                 np.testing.assert_allclose(parts.arrays[name].sum(), total, rtol=100 * tolerance)
     else:
-        since = {name for name in parts.arrays if name.endswith(".quantiles")}
+        since = {f for f in parts.arrays if f.endswith((".quantiles", ".given"))}
+        since |= {f for f in parts.arrays if "bounds." in f or "sides." in f}
         assert set(parts.arrays) - since == set(expected["sums"]) - since
         for name, total in expected["sums"].items():
             same(float(parts.arrays[name].sum()), total, 100 * tolerance)

@@ -169,7 +169,7 @@ def test_a_newcomer_and_one_that_was_away_for_long_take_over_what_neighbors_know
     assert not newcomer.own_counts.any()
     assert (away.own_counts[0] > 0).all()
     for each in (newcomer, away):
-        for field in ("sums", "counts", "loss", "variance", "rounds", "by_evidence"):
+        for field in ("sums", "counts", "loss", "variance", "rounds", "by_regret"):
             ours, theirs = getattr(each, field)[0], getattr(neighbor, field)[0]
             if field not in ("sums", "counts"):  # the others are of two sides
                 ours, theirs = ours[0], theirs[0]

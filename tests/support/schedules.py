@@ -117,9 +117,8 @@ class Outcome:
     dual_sum: float  # sum of the duals over the network at rest, relative to the largest dual
     n_missing: int  # samples that were never learned
     is_sound: bool  # every state is finite and of a sensible size
-    is_whole: bool  # every edge is open again, with the same epoch at both ends, or barred
-    n_barred: int = 0  # ends of edges that a guard holds closed
-    n_on_trial: int = 0  # ends at which nothing is merged, which the other end does not know
+    is_whole: bool  # every edge is open again, with the same epoch at both ends
+    n_suspicious: int = 0  # alarms of guards about a neighbor, all of which are false
 
     def broken(self, error_without_faults: float) -> list[str]:
         """Name the guarantees that do not hold."""
@@ -127,7 +126,7 @@ class Outcome:
             "every sample is learned": self.n_missing == 0,
             "states are sound": self.is_sound,
             "edges are open again": self.is_whole,
-            "duals sum to 0": self.dual_sum <= MAX_DUAL_SUM or self.n_on_trial > 0,
+            "duals sum to 0": self.dual_sum <= MAX_DUAL_SUM,
             "consensus recovers": self.spread <= MAX_SPREAD * error_without_faults,
         }
         return [guarantee for guarantee, is_held in holds.items() if not is_held]
@@ -298,10 +297,7 @@ def _outcome(
         and bool(np.isfinite(sizes).all())
         and max(sizes) < 1e3,
         is_whole=_is_whole(network),
-        n_barred=len(_barred(network)),
-        n_on_trial=sum(
-            edge.is_on_trial for each in network.protocols() for edge in each.edges.opened
-        ),
+        n_suspicious=sum(each.kind in ("suspicious", "distrusted") for *_, each in network.alarms),
     )
 
 
@@ -312,18 +308,6 @@ def _is_whole(network: VirtualNetwork) -> bool:
         for edge in protocol.edges.opened
     }
     wanted = {(name, other) for name, each in network.machines.items() for other in each.neighbors}
-    barred = _barred(network)
-    wanted -= barred | {(b, a) for a, b in barred}
     return epochs.keys() == wanted and all(
         epochs[b, a] == epoch[::-1] for (a, b), epoch in epochs.items()
     )
-
-
-def _barred(network: VirtualNetwork) -> set[tuple[str, str]]:
-    """Return who does not heed whom."""
-    return {
-        (protocol.name, peer)
-        for protocol in network.protocols()
-        for peer, edge in protocol.edges.by_peer.items()
-        if edge.is_barred
-    }

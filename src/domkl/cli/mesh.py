@@ -360,7 +360,7 @@ def _add_init(parser: argparse.ArgumentParser) -> None:
     _add_keys(model, PlainKeys, "model")
     network = parser.add_argument_group("network")
     _add_keys(network, PlainKeys, "network")
-    switch(network, "--no-guard", "do not ignore neighbors that seem to send false values")
+    switch(network, "--no-guard", "let neighbors move nodes as far as they say")
     option(network, "--router", "HOST:PORT", "router to use, for zenoh")
     add_fields(network, Layout, "network")
 

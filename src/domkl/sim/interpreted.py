@@ -20,8 +20,9 @@ from domkl.sim.inputs import Stream
 from domkl.speech.base import Voice
 from domkl.typing import Floats
 
-#: learns a round, inputs (K, d) and labels (K,), and gives the states of all learners after it
-Step = Callable[[Floats, Floats], Any]
+#: learns a round, inputs (K, d) and labels (K,); gives the states of all learners after it, and
+#: what they gave out as predictions (K,), NaN where that is what their states predict
+Step = Callable[[Floats, Floats], tuple[Any, Floats]]
 
 
 def run_cell(
@@ -61,7 +62,11 @@ def run_cell(
             known = _given(found, "quantiles must be None", algorithm)
             for level, column in zip(options.levels, known.T, strict=True):
                 records.row(quantile_name(level))[:] = column
-        records.row("predictions")[:] = prediction.y_hat
+        y_hat, after = prediction.y_hat, state
+        if step is not None:
+            after, given = step(x_round, y_round)
+            y_hat = np.where(np.isnan(given), y_hat, given)
+        records.row("predictions")[:] = y_hat
         records.row("targets").reshape(y_all.shape)[:] = y_round
         records.end_rounds()
         late: Sample | None = Sample(x_round, y_round, *prediction)
@@ -69,7 +74,7 @@ def run_cell(
             queue.add(Sample.copied(x_round, y_round, prediction))
             late = queue.take(delay)
         if step is not None:
-            state = step(x_round, y_round)
+            state = after
         elif late is not None:
             y_all[:] = late.y
             if delay:  # the features of the sample whose label has come

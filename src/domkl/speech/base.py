@@ -131,6 +131,10 @@ class Layout:
         """Whether each neighbor gets words of its own."""
         return bool(self._by_edge)
 
+    def n_rows(self, field: str) -> int:
+        """Return the length of a field's first axis after that of learners; 0 without the field."""
+        return int(self._record[field].shape[0]) if field in self.fields else 0
+
     def encode(self, said: Any, edge: int) -> bytes:
         """Return what the neighbor at this position gets."""
         rows = {f: getattr(said, f)[edge if f in self._by_edge else 0] for f in self.fields}

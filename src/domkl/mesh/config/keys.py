@@ -83,7 +83,7 @@ class PlainKeys:
         "samples that may wait in a node to be learned", bounds=(1, None), default=10_000
     )
     guard: bool = key(
-        "ignore neighbors that seem to send false values", optional=True, default=True
+        "let neighbors move a node no further than its own samples do", optional=True, default=True
     )
     outside: Literal["clip", "refuse"] = key(
         "what to do with values outside their range: clip or refuse", group="data",

@@ -147,6 +147,9 @@ def _edge(node: Node, name: str, edge: EdgeMeasures) -> dict[str, Any]:
         "n_epochs": edge.n_epochs,
         "is_distrusted": edge.is_barred,
         "n_distrusted": edge.n_barred,
+        "is_suspicious": edge.is_suspicious,
+        "share": round(edge.share, 4),
+        "n_limited": edge.n_limited,
         "silent_seconds": None if heard is None else round(node.seconds_since(heard), 3),
         **asdict(moved),
     }

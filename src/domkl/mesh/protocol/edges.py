@@ -24,12 +24,13 @@ The rules of this file:
   order, in `Edges.changes`: as `Completed`, `Closed` and `Rewired`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from domkl.errors import WireError
+from domkl.mesh.protocol.bounds import UNLIMITED
 from domkl.mesh.protocol.events import Alarm, Effect, Send, Timing
 from domkl.mesh.protocol.measures import EdgeMeasures, Measures
 from domkl.mesh.protocol.model import Model
@@ -47,6 +48,7 @@ from domkl.mesh.protocol.wire import (
     encode_parts,
 )
 from domkl.speech.base import Fields
+from domkl.typing import Array
 
 #: own epoch numbers of one incarnation: number = incarnation * COUNTS + count
 COUNTS = 1 << 20
@@ -54,6 +56,8 @@ COUNTS = 1 << 20
 SAME = 1e-4
 #: last numbers of offers that may come again because they were asked for
 MAX_REPEATED = 4
+#: offers that break the rules of what can be said, after which a neighbor is not heeded any more
+MAX_BROKEN = 3
 #: different alarm texts about one neighbor; further refused frames are counted only
 MAX_TOLD = 20
 
@@ -93,7 +97,7 @@ class Edge:
         self.is_own_newer = False  # whether ours was chosen after the neighbor's was heard
         self.is_open = False  # whether both ends know both numbers
         self.is_barred = False  # whether it is not to be opened, because of what was said on it
-        self.is_on_trial = False  # whether it was, and is open again, but not heeded yet
+        self.n_broken = 0  # offers that no honest learner makes
         self.measures = EdgeMeasures()  # what the operator sees of this edge
         self.last_heard: float | None = None  # when the neighbor's last valid frame came
         self.last_sent = -np.inf  # when our last frame was sent
@@ -119,6 +123,7 @@ class Edge:
         self.sent: dict[int, bytes] = {}  # frames of our last two offers, by number
         self.contribution: Fields = {}  # sum of the gaps of this epoch, in float64
         self.is_in_force = True  # whether the contribution is in the state now
+        self.was_limited: Array | None = None  # rows whose sum of gaps was limited in this epoch
 
     @property
     def is_due(self) -> bool:
@@ -199,7 +204,7 @@ class Edge:
     def to_merge(self, own: Fields, summed: Sequence[str]) -> Offer | None:
         """Return what the step under way merges from this neighbor; None if nothing.
 
-        Nothing comes of a neighbor before its first offer, and while it is on trial.
+        Nothing comes of a neighbor before its first offer.
 
         That is the neighbor's offer of this exchange if it has come. Otherwise it is the newest one
         heard, with the fields in ``own`` (those that are averaged, and those whose gaps are
@@ -210,7 +215,7 @@ class Edge:
         """
         if self.fresh is not None:
             return self.fresh.theirs
-        if self.newest is None or self.is_on_trial:
+        if self.newest is None:
             return None
         held = dict(own)
         if self.late is not None:
@@ -295,6 +300,8 @@ class Edges:
         self._name, self._model, self._timing, self._measures = name, model, timing, measures
         self._number = incarnation * COUNTS  # the last own number given to an edge
         self._told: dict[str, set[str]] = {}  # alarm texts by neighbor, each raised once
+        #: the radii to state with that many neighbors, as codes: no limit unless it is replaced
+        self.codes: Callable[[int], bytes] = lambda degree: bytes([UNLIMITED]) * self.offers.n_rows
         self.by_peer: dict[str, Edge] = {}  # in the order of sums
         self.opened: list[Edge] = []  # those that are open, in the same order
         #: what happened to the edges, in order; the protocol applies it to the learner, and empties
@@ -341,7 +348,7 @@ class Edges:
             elif frame.kind is Kind.HELLO:
                 self._hello(edge, frame, now)
             elif frame.kind is Kind.REFUSE:
-                self._alarm("refused", peer, f"{peer} refuses us: {decode_text(frame.payload)}")
+                self.alarm("refused", peer, f"{peer} refuses us: {decode_text(frame.payload)}")
             elif not edge.is_open or frame.epoch != (edge.peer_number, edge.own_number):
                 self._refuse(peer, "epoch")
             else:
@@ -349,7 +356,7 @@ class Edges:
                 self._accept(edge, frame, now)
         except WireError as error:
             self._refuse(peer, "malformed")
-            self._alarm("refused", peer, f"frame of {peer} refused: {error}")
+            self.alarm("refused", peer, f"frame of {peer} refused: {error}")
 
     def offer(self, said: Any, flags: int, step: int, now: float) -> None:
         """Send what is said in a step on every open edge where an offer is due.
@@ -357,12 +364,13 @@ class Edges:
         A step without a sample answers those who wait, and tells others what is news to them. So a
         mesh without samples comes to rest.
         """
-        payload = b""
+        payload, n = b"", len(self.opened)
+        codes = self.codes(n)
         for i, edge in enumerate(self.opened):
             if not edge.is_due:
                 continue
             if not payload or self.offers.is_by_edge:
-                payload = self.offers.pack(said, i, len(self.opened))
+                payload = self.offers.pack(said, i, n, codes)
                 own = self.offers.unpack(payload)
             if flags & IDLE and not edge.is_wanted and not edge.is_news(own):
                 continue
@@ -381,7 +389,7 @@ class Edges:
             if edge.is_open and now - (edge.last_heard or 0.0) >= silence:
                 self.restart(edge)
                 text = f"{edge.peer} was not heard for {silence:g} s"
-                self._alarm("down", edge.peer, text, is_repeated=True)
+                self.alarm("down", edge.peer, text, is_repeated=True)
             if not edge.is_open:
                 if now - edge.last_sent >= alive_every / 2:
                     self._greet(edge, now)
@@ -402,22 +410,12 @@ class Edges:
         self._close(edge, own=self._next())
 
     def bar(self, edge: Edge, text: str) -> None:
-        """Say goodbye to a neighbor that is not heeded, and do not open the edge again."""
+        """Say goodbye to a neighbor, and do not open the edge again before the next start."""
         self._send(edge, Kind.BYE, edge.last_sent)
         self.restart(edge)
         edge.is_barred = edge.measures.is_barred = True
         edge.measures.n_barred += 1
-        self._alarm("distrusted", edge.peer, text, is_repeated=True)
-
-    def unbar(self, edge: Edge, is_on_trial: bool) -> None:
-        """Let the edge be opened again, on trial or not; the next tick greets."""
-        edge.is_barred = edge.measures.is_barred = False
-        edge.is_on_trial = is_on_trial
-
-    def acquit(self, edge: Edge) -> None:
-        """Heed a neighbor again, in a new epoch: what was said on trial is taken back there."""
-        edge.is_on_trial = False
-        self.restart(edge)
+        self.alarm("distrusted", edge.peer, text, is_repeated=True)
 
     def _accept(self, edge: Edge, frame: Frame, now: float) -> None:
         """Act on a frame of the edge's epoch."""
@@ -431,10 +429,18 @@ class Edges:
                 edge.haste = max(edge.haste, frame.flags // HASTE)
         elif frame.kind is Kind.BYE:
             self.restart(edge)
-            self._alarm("left", edge.peer, f"{edge.peer} left", is_repeated=True)
+            self.alarm("left", edge.peer, f"{edge.peer} left", is_repeated=True)
 
     def _hear(self, edge: Edge, frame: Frame, now: float) -> None:
-        why, pair = edge.hear(frame.round, self.offers.heard(frame))
+        try:
+            offer = self.offers.heard(frame)
+        except WireError as error:
+            edge.n_broken += 1
+            if edge.n_broken == MAX_BROKEN:
+                text = f"{edge.peer} is ignored from now on: no honest learner says this: {error}"
+                self.bar(edge, text)
+            raise
+        why, pair = edge.hear(frame.round, offer)
         if why == "early":
             self._ask(edge, now)
         elif not why:
@@ -458,7 +464,7 @@ class Edges:
         if frame.to_epoch == edge.own_number and not edge.is_open:
             edge.open()
             self._rewire()
-            self._alarm("up", edge.peer, f"{edge.peer} is up", is_repeated=True)
+            self.alarm("up", edge.peer, f"{edge.peer} is up", is_repeated=True)
         if not frame.flags & OPEN:
             self._greet(edge, now)
 
@@ -466,7 +472,7 @@ class Edges:
         """Whether a HELLO with a lower number is no late one; if that is open, see to it."""
         if frame.from_epoch // COUNTS < edge.peer_number // COUNTS:
             text = f"{edge.peer} is of an earlier start than heard before; is its clock behind?"
-            self._alarm("refused", edge.peer, text)
+            self.alarm("refused", edge.peer, text)
         if not edge.is_open and not edge.is_own_newer:
             self.restart(edge)
         return edge.is_own_newer and frame.to_epoch == edge.own_number
@@ -477,11 +483,11 @@ class Edges:
         if frame.kind is Kind.HELLO:
             difference = self._model.difference(decode_parts(frame.payload))
             text = f"model of {edge.peer} differs: {difference or 'its text is the same'}"
-            self._alarm("mismatch", edge.peer, text)
+            self.alarm("mismatch", edge.peer, text)
             self._send(edge, Kind.REFUSE, now, payload=text.encode()[:2000])
         elif frame.kind is Kind.REFUSE:
             text = f"{edge.peer} refuses us: {decode_text(frame.payload)}"
-            self._alarm("mismatch", edge.peer, text)
+            self.alarm("mismatch", edge.peer, text)
 
     def _greet(self, edge: Edge, now: float) -> None:
         if edge.is_barred:
@@ -534,7 +540,7 @@ class Edges:
     def _refuse(self, peer: str, why: str) -> None:
         self._measures.refused[peer, why] += 1
 
-    def _alarm(self, kind: str, peer: str, text: str, *, is_repeated: bool = False) -> None:
+    def alarm(self, kind: str, peer: str, text: str, *, is_repeated: bool = False) -> None:
         """Raise an alarm; without ``is_repeated``, each text once and MAX_TOLD texts per peer."""
         told = self._told.setdefault(peer, set())
         if is_repeated or (text not in told and len(told) < MAX_TOLD):

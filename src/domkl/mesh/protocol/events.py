@@ -117,7 +117,8 @@ class Checkpoint(NamedTuple):
 class Alarm(NamedTuple):
     """Something that an operator should know."""
 
-    kind: str  # "refused", "mismatch", "down", "up", "left", "distrusted", "astray" or "doubted"
+    kind: str  # "refused", "mismatch", "down", "up", "left", "distrusted", "suspicious",
+    # "senseless" or "doubted"
     peer: str
     text: str
 

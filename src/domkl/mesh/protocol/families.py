@@ -1,10 +1,10 @@
 """What messages of each family of algorithms mean to a neighbor, and which of them are possible.
 
-The protocol, the guard and the page ask a `Family`, which is found by the class of the algorithm's
+The protocol, the bounds and the page ask a `Family`, which is found by the class of the algorithm's
 state. One that is not listed in `FAMILIES` has the defaults of `Family`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,16 +12,25 @@ import numpy as np
 
 from domkl.algorithms import admm, least_squares, mixtures
 from domkl.algorithms.base import Algorithm, Function, Prediction
+from domkl.core.belief import N_BOUND
 from domkl.core.losses import BuiltIn
+from domkl.mesh.protocol.bounds import shrunk
+from domkl.speech.base import Fields
 from domkl.typing import Array, Floats
 
 #: what rounding may add to a bound, as a share and by itself
 SLACK, TINY = 1e-3, 1e-12
 #: largest function in a message of DOMKRLS; scaled functions are of the order of 1
 MOST = 1e6
-#: weights of DOMKRLS's mixtures by which nothing but the network's fits count
-BY_REGRET = np.array([[[1.0, 0.0, 0.0, 0.0]] * 2])
-IN_NETWORK = np.array([[1.0, 0.0]])
+#: factor within which losses of a neighbor count
+LOSS_FACTOR = 1.3
+#: ADMM: radius of a step, in those of own samples; the sum of gaps, in such that balance an own
+#: sample; and the share by which that sum shrinks in each exchange, once it was limited
+PUSH, MOST_PUSH, PUSH_LEAK = 3.0, 0.5, 0.03
+#: DOMKRLS: labels that the counts of two learners may differ by; factor of their accounts
+APART = 2.0
+ACCOUNT_FACTOR = 3.0
+ACCOUNTS = {"loss": 1, "regret": 1, "variance": 2}
 
 
 class Family:
@@ -34,12 +43,12 @@ class Family:
 
     #: largest absolute value accepted per field (default 10⁶)
     limits: Mapping[str, float] = {"loss": 1e15}
-    #: squared error of an honest neighbor's function on a learner's samples, relative to its own
-    honest_error = 3.0
-    #: whether the state accumulates gaps, so that lies add up in it; see `push`
-    has_push = False
     #: whether the state has the learner without neighbors in it; else a second learner is that
     has_alone = False
+    #: the field of a message that samples move, and of which each row has a radius
+    moved = "theta"
+    #: radius of what a neighbor may change at once, in the largest steps of own samples
+    radius = 5.0
 
     def __init__(self, algorithm: Algorithm) -> None:
         self.algorithm = algorithm
@@ -54,17 +63,40 @@ class Family:
             return None
         return Function(theta, np.repeat(ours.weights, len(theta), axis=0))
 
-    def estimates(self, state: object, heard: Mapping[str, Array]) -> Function | None:
-        """Give the same without what the state itself has learned, except for its weights."""
-        return self.functions(state, heard)
+    def position(self, state: Any) -> Fields:
+        """Give what samples move and neighbors average, by field, in rows (R, D)."""
+        return {"theta": state.theta[0].astype(np.float64)} if hasattr(state, "theta") else {}
 
-    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
-        """Give the weight of a neighbor's message relative to ours where both are averaged."""
-        return 1.0
+    def radii(self, steps: Floats, degree: int) -> Floats:
+        """Give the radii of a learner whose own samples moved it by these steps at most, (R,)."""
+        return self.radius * steps
 
-    def push(self, errors: Floats) -> float:
-        """Give the size of a sum of gaps that balances samples with such errors by kernel, (P,)."""
-        return 0.0
+    def within(self, pair: Any, radii: Floats, edge: Any, steps: Fields) -> tuple[Fields, float]:
+        """Give the gaps in place of theirs − own, where they differ; and the mean share left."""
+        gap = pair.theirs.fields["theta"] - pair.own.fields["theta"]
+        share = shrunk(gap, radii)
+        mean = float(share.mean())
+        return ({} if mean >= 1 else {"theta": gap * share[:, None]}), mean
+
+    def accounts(self, own: Fields, heard: Sequence[Fields]) -> list[Fields]:
+        """Give what replaces accounts of neighbors that are far from ours, and from most of theirs.
+
+        Who has fewer labels than its neighbors compares with the median of theirs.
+        """
+        if self.algorithm.exchange.get("loss") != "sum" or not heard:
+            return [{} for _ in heard]
+        usual = np.maximum(own["loss"], np.median([each["loss"] for each in heard], axis=0))
+        least, most = usual / LOSS_FACTOR, usual * LOSS_FACTOR
+        return [{"loss": np.clip(each["loss"], least, most)} for each in heard]
+
+    def follow(self, state: Any, heard: Sequence[Fields]) -> Any:
+        """Give the state of a learner that has learned nothing: the median of its neighbors'."""
+        theta = np.median([each["theta"] for each in heard], axis=0).astype(state.theta.dtype)
+        found = state._replace(theta=theta)
+        for name in ("center", "combined"):
+            if hasattr(state, name):
+                found = found._replace(**{name: theta.copy()})
+        return found
 
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """Say which rule a neighbor's message, one row, breaks; None if an honest run can say it.
@@ -97,12 +129,30 @@ class Family:
 class Admm(Family):
     """DOKL and DOMKL: duals accumulate gaps."""
 
-    has_push = True
+    def radii(self, steps: Floats, degree: int) -> Floats:
+        """Give the steps as they are with so many neighbors; the second learner has none."""
+        rho, eta_l = self.algorithm.rho, self.algorithm.eta_l  # type: ignore[attr-defined]
+        radii: Floats = PUSH * steps * (eta_l + 2) / (eta_l + rho * degree + 2)
+        return radii
 
-    def push(self, errors: Floats) -> float:
-        """Give 2/ρ times the gradients 2(f − y)z of the squared loss: λ = ρ/2 Σ gaps."""
-        rho: float = self.algorithm.rho  # type: ignore[attr-defined]
-        return float(4 / rho * np.sqrt(np.sum(errors * errors)))
+    def within(self, pair: Any, radii: Floats, edge: Any, steps: Fields) -> tuple[Fields, float]:
+        """Limit the gap, and the sum of gaps of the edge, which is what duals add up."""
+        gap = pair.theirs.fields["theta"] - pair.own.fields["theta"]
+        rho, eta_l = self.algorithm.rho, self.algorithm.eta_l  # type: ignore[attr-defined]
+        share = shrunk(gap, radii)
+        before = edge.contribution.get("theta", np.zeros_like(gap))
+        degree = min(pair.own.degree, pair.theirs.degree)
+        most = MOST_PUSH * radii / PUSH * (eta_l + rho * degree + 2) / rho
+        was = np.zeros(len(share), bool) if edge.was_limited is None else edge.was_limited
+        total = (1 - PUSH_LEAK * was[:, None]) * before + gap * share[:, None]
+        left = shrunk(total, most)
+        is_limited = was | (share < 1) | (left < 1)
+        mean = float(np.mean(np.minimum(share, left)))
+        if not is_limited.any():
+            return {}, mean
+        edge.was_limited = is_limited
+        limited = total * left[:, None] - before
+        return {"theta": np.where(is_limited[:, None], limited, gap)}, mean
 
 
 class LeastSquares(Family):
@@ -110,7 +160,7 @@ class LeastSquares(Family):
 
     limits = dict.fromkeys(("sums", "counts", "loss", "regret", "variance", "rounds"), 1e30)
     has_alone = True
-    honest_error = 1.1  # in 99 of 100 exchanges at most 1.07, on the paper's seven sets
+    moved = "sums"
     algorithm: least_squares.DOMKRLS
 
     def __init__(self, algorithm: least_squares.DOMKRLS) -> None:
@@ -129,14 +179,46 @@ class LeastSquares(Family):
             return found[0]
         return Function(*map(np.concatenate, zip(*found, strict=True)))
 
-    def estimates(self, state: object, heard: Mapping[str, Array]) -> Function:
-        """Give their θs with our weights of each fit, and nothing of ours."""
-        assert isinstance(state, least_squares.State)
-        return self.functions(state._replace(top=BY_REGRET, trust=IN_NETWORK), heard)
+    def position(self, state: Any) -> Fields:
+        """Give nφ of each fit, and the accounts of the learner alone."""
+        sums = state.own[0].astype(np.float64) * state.own_counts[0][:, None]
+        accounts = {f: getattr(state, f)[0, mixtures.ALONE][:, None].copy() for f in ACCOUNTS}
+        return {"sums": sums} | accounts
 
-    def standing(self, own: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
-        """Give their counts relative to ours."""
-        return float(theirs["counts"].sum()) / max(float(own["counts"].sum()), TINY)
+    def within(self, pair: Any, radii: Floats, edge: Any, steps: Fields) -> tuple[Fields, float]:
+        """Limit sums and counts by one share for each fit, and accounts by our own."""
+        own, theirs = pair.own.fields, pair.theirs.fields
+        gap, more = theirs["sums"] - own["sums"], (theirs["counts"] - own["counts"])
+        share = shrunk(gap, radii)
+        size = np.abs(more[0])
+        share = np.minimum(
+            share, np.divide(APART, size, out=np.ones_like(size), where=size > APART)
+        )
+        mean, found = float(share.mean()), {}
+        if mean < 1:
+            found = {"sums": gap * share[:, None].astype(gap.dtype), "counts": more * share}
+        for field, power in ACCOUNTS.items():
+            step = steps.get(field, np.inf)
+            most = ACCOUNT_FACTOR**power * np.abs(own[field]) + self.radius**power * step
+            if (np.abs(theirs[field]) > most).any():
+                found[field] = np.clip(theirs[field], -most, most) - own[field]
+        if abs(theirs["rounds"][0] - own["rounds"][0]) > APART:
+            found["rounds"] = np.clip(theirs["rounds"] - own["rounds"], -APART, APART)
+        return found, mean
+
+    def follow(self, state: Any, heard: Sequence[Fields]) -> Any:
+        """Take over medians of θ, and of the rest."""
+        counts = np.median([each["counts"] for each in heard], axis=0)
+        thetas = [each["sums"] / np.maximum(each["counts"], TINY)[..., None] for each in heard]
+        sums = (np.median(thetas, axis=0) * counts[..., None]).astype(state.sums.dtype)
+        state = state._replace(sums=sums, counts=counts)
+        rounds = float(np.median([each["rounds"][0] for each in heard]))
+        state.rounds[0, 0] = rounds
+        for name in ("loss", "regret", "variance"):
+            rates = [each[name][0] / max(each["rounds"][0], TINY) for each in heard]
+            getattr(state, name)[0, 0] = np.median(rates, axis=0) * rounds
+        mixtures.mix(state, self.algorithm.compiled)
+        return state
 
     def refusal(self, message: Mapping[str, Array]) -> str | None:
         """Check the bounds that hold in every run."""
@@ -186,8 +268,10 @@ class LeastSquares(Family):
         }
         sums = (state.own * state.own_counts[:, :, None]).astype(state.sums.dtype)
         counts, nearby = state.own_counts, np.zeros_like(state.nearby)
-        past = state.past[..., [0, 2, 2, 3]]  # errors, too
-        return state._replace(**both, sums=sums, counts=counts, nearby=nearby, past=past)
+        past, bound = state.past[..., [0, 2, 2, 3]], state.bound.copy()  # errors, too
+        bound[:, N_BOUND - 1] = 0.0  # nothing is heard that could be confirmed
+        own: Any = {"sums": sums, "counts": counts, "nearby": nearby, "past": past, "bound": bound}
+        return state._replace(**both, **own)
 
     def n_doubted(self, state: object) -> int:
         """Give the number of wrong labels and wild inputs."""

@@ -6,7 +6,7 @@ step has ended it forecasts from the inputs of now. This is the order of `simula
 h − 1, cut at another place, so without faults both agree to the bit.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ class WaitingForecast(NamedTuple):
     by_kernel: Floats  # (1, P)
     notes: Floats  # (1, N)
     quantiles: Array  # (1, J) of the label, as bits; NaN if the algorithm has none
+    given: Floats  # (1,) what was given out as the forecast
 
     @property
     def prediction(self) -> Prediction:
@@ -51,8 +52,13 @@ class Forecasts:
         self.newest_quantiles: tuple[float, ...] | None = None  # of the forecast that was made last
         self._first: int | None = None  # tick of the first label that there was a forecast for
 
-    def make(self, moment: Moment) -> float | None:
-        """WaitingForecast from the inputs of now; None where inputs are missing."""
+    def make(
+        self, moment: Moment, given: Callable[[Prediction], float] | None = None
+    ) -> float | None:
+        """Forecast from the inputs of now; None where inputs are missing.
+
+        ``given`` makes of the prediction what is given out, by default the same.
+        """
         if self._first is None and not np.isnan(moment.x).any():
             self._first = moment.tick + self.horizon
         if self._first is not None:  # before the first label, the clock stands at its step
@@ -62,18 +68,20 @@ class Forecasts:
         inputs, prediction = self.learner.look(moment.x)
         deviation = self.learner.deviation(inputs, prediction)
         self.newest_quantiles = self.learner.quantiles(inputs, prediction)
-        made = self._entry(moment.tick + self.horizon, moment.naive, deviation, prediction)
+        y_hat = float(prediction.y_hat[0]) if given is None else given(prediction)
+        made = self._entry(moment.tick + self.horizon, moment.naive, deviation, prediction, y_hat)
         self._waiting.add(made)
-        return float(prediction.y_hat[0])
+        return y_hat
 
     def _entry(
-        self, due: int, naive: Any, deviation: float | None, prediction: Prediction
+        self, due: int, naive: Any, deviation: float | None, prediction: Prediction, given: float
     ) -> WaitingForecast:
         spread = np.nan if deviation is None else deviation
         bits = as_bits(np.array([naive])), as_bits(np.array([spread]))
         told = as_bits(np.array([self.newest_quantiles or (np.nan,) * len(TOLD)]))
         y_hat, by_kernel, notes = (each.copy() for each in prediction)
-        return WaitingForecast(np.array([due]), *bits, y_hat, by_kernel, notes, told)
+        given_out = np.array([given])
+        return WaitingForecast(np.array([due]), *bits, y_hat, by_kernel, notes, told, given_out)
 
     @property
     def newest_deviation(self) -> float | None:
@@ -115,10 +123,11 @@ class Forecasts:
         first = arrays.get(f"{prefix}.first")
         self._first = None if first is None else int(first[0])
         made = self.learner.look(np.zeros(self.learner.features.n_inputs))[1]
-        like = self._entry(0, (np.nan, np.nan), None, made)
+        like = self._entry(0, (np.nan, np.nan), None, made, 0.0)
         if f"{prefix}.due" in arrays:  # files of 0.1 to 0.4 have no quantiles
             unknown = np.repeat(like.quantiles, len(arrays[f"{prefix}.due"]), axis=0)
-            arrays = {f"{prefix}.quantiles": unknown, **arrays}
+            given = arrays[f"{prefix}.y_hat"]  # those of 0.5 not what was given out
+            arrays = {f"{prefix}.quantiles": unknown, f"{prefix}.given": given, **arrays}
         self._waiting.restore(prefix, arrays, like, self.horizon)
 
 

@@ -11,6 +11,12 @@ from domkl.learner.local import TOLD
 from domkl.metrics.quantiles import pinball_loss
 from domkl.typing import Floats
 
+#: weight of the newest exchange in what is known of a neighbor
+NEWEST = 0.02
+#: shares of what a neighbor says that are let in: below the first it is suspicious, and above the
+#: second no more
+SUSPICIOUS, CLEARED = 0.1, 0.5
+
 
 @dataclass
 class Mean:
@@ -38,9 +44,25 @@ class EdgeMeasures:
     n_exchanged: int = 0  # completed exchanges, in all epochs
     n_asked: int = 0  # requests for an offer that had not come
     n_epochs: int = 0  # times that the edge was opened
-    is_barred: bool = False  # whether the neighbor is not heeded, see guard.py
+    is_barred: bool = False  # whether the neighbor is not heeded, because it broke the rules
     n_barred: int = 0  # how often that was decided
     last_heard: float | None = None  # time, by the clock that `Protocol.handle` is given
+    n_limited: int = 0  # exchanges of which not all was let in, see bounds.py
+    share: float = 1.0  # of what it says, how much is let in; mean over the last exchanges
+    error: float | None = None  # squared, of its function on our samples; likewise
+    is_suspicious: bool = False  # whether hardly anything of what it says is let in
+
+    def add_share(self, share: float) -> bool:
+        """Record how much of an exchange was let in; return whether it became suspicious by it."""
+        self.n_limited += share < 1
+        self.share += NEWEST * (share - self.share)
+        was, limit = self.is_suspicious, CLEARED if self.is_suspicious else SUSPICIOUS
+        self.is_suspicious = self.share < limit
+        return self.is_suspicious and not was
+
+    def add_error(self, error: float) -> None:
+        """Record the squared error of its function on a sample of ours."""
+        self.error = error if self.error is None else self.error + NEWEST * (error - self.error)
 
 
 @dataclass
@@ -70,8 +92,8 @@ class Measures:
         """
         if np.isnan(y):
             return
-        self.errors.add((y_hat - y) ** 2)
-        self.errors_last_value.add((self.last_label - y) ** 2)
+        self.errors.add(squared(y_hat - y))
+        self.errors_last_value.add(squared(self.last_label - y))
         if gap is not None:
             self.gaps.add(gap)
 
@@ -79,15 +101,15 @@ class Measures:
         """Record a forecast, beside those by the last value and by the last season."""
         if np.isnan(y):
             return
-        self.errors.add((y_hat - y) ** 2)
+        self.errors.add(squared(y_hat - y))
         for mean, said in zip((self.errors_last_value, self.errors_seasonal), naive, strict=True):
             if not np.isnan(said):
-                mean.add((float(said) - y) ** 2)
+                mean.add(squared(float(said) - y))
 
     def judge_alone(self, y: float, y_hat: float) -> None:
         """Record what the learner without neighbors predicted."""
         if not np.isnan(y):
-            self.errors_alone.add((y_hat - y) ** 2)
+            self.errors_alone.add(squared(y_hat - y))
 
     def judge_quantiles(self, y: float, quantiles: Sequence[float] | None) -> None:
         """Record how good quantiles were, if they were known."""
@@ -155,3 +177,8 @@ class Measures:
     def _means(self) -> dict[str, Mean]:
         names = ("errors", "errors_alone", "errors_last_value", "errors_seasonal", "losses", "gaps")
         return {name: getattr(self, name) for name in names}
+
+
+def squared(error: float) -> float:
+    """The square; infinite where Python would raise OverflowError."""
+    return error**2 if abs(error) < 1e154 else float("inf")

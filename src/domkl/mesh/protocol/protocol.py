@@ -32,21 +32,26 @@ import numpy as np
 
 from domkl import checks
 from domkl.algorithms.base import Inputs, Prediction
+from domkl.core.losses import Logistic
 from domkl.errors import DataError
 from domkl.learner.local import Words
 from domkl.mesh.protocol import events
+from domkl.mesh.protocol.bounds import Bounds
 from domkl.mesh.protocol.edges import Closed, Completed, Edge, Edges, Pair
 from domkl.mesh.protocol.events import Effect, Event, Timing
 from domkl.mesh.protocol.families import family_of
 from domkl.mesh.protocol.forecasts import Forecasts, WaitingForecast, from_bits
-from domkl.mesh.protocol.guard import N_TRIAL, Guard
 from domkl.mesh.protocol.measures import Measures
 from domkl.mesh.protocol.model import Model
+from domkl.mesh.protocol.sides import Sides
 from domkl.mesh.protocol.wire import HASTE, IDLE, MOST_HASTE, Offer, longest_frame
 from domkl.speech.base import Fields
 from domkl.storage import Parts
 from domkl.typing import Array, Floats
 
+#: the least and the largest prediction that is given out: the target's range of 0 to 1, and its
+#: width on either side
+MOST_BELOW, MOST_ABOVE = -1.0, 2.0
 #: names of the forecasts in a snapshot, of the learner and of the one without neighbors
 FORECASTS = ("forecasts", "forecasts_alone")
 
@@ -73,7 +78,8 @@ class Protocol:
     measures_gaps : bool
         Whether to measure how far the neighbors' predictions are, at each sample.
     is_guarded : bool
-        Whether neighbors that seem to lie are not heeded, see guard.py. This measures the same.
+        Whether neighbors move it no further than own samples do, see bounds.py. This measures the
+        same.
     snapshot : Parts, optional
         What `snapshot` returned before a restart. A learner without neighbors continues to the bit;
         one with neighbors resets its duals and begins new epochs.
@@ -107,8 +113,12 @@ class Protocol:
         self._measures_alone = measures_alone or is_guarded  # what it would be without neighbors
         is_second = self._measures_alone and not self._family.has_alone
         self.alone = model.learner() if is_second else None  # if the state does not have it
-        self._known_alone: Any = None  # its state in the other case, until the next sample
-        self.guard = Guard(self.learner, self._alone_state) if is_guarded else None
+        n_rows = model.offers().n_rows
+        self.bounds = Bounds(self._family, n_rows) if is_guarded and n_rows else None
+        loss = getattr(model.algorithm.loss, "compiled", None)
+        self._has_range = not isinstance(model.algorithm.loss, Logistic)  # which predicts log-odds
+        is_mixed = is_guarded and self.alone is not None
+        self.sides = Sides(loss, model.horizon or model.delay + 1) if is_mixed else None
         forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
         self.forecasts = [Forecasts(each, model.horizon) for each in forecasting]  # of both
         if snapshot is not None:
@@ -116,6 +126,8 @@ class Protocol:
         self.n_doubted = self._family.n_doubted(self.learner.state)  # samples not believed
         number = checks.whole("incarnation", incarnation, 1)
         self.edges = Edges(name, model, timing, number, self.measures)  # to the neighbors
+        if self.bounds is not None:
+            self.edges.codes = self.bounds.codes
         self.edges.set_neighbors(tuple(neighbors))
         self._queue: deque[events.Sample | events.Moment] = deque()  # what is not learned yet
         self._newest: events.Moment | None = None  # to forecast from when the step has ended
@@ -169,9 +181,16 @@ class Protocol:
 
         Both are None if the algorithm has none.
         """
-        inputs, prediction = seen = self.learner.look(x)
-        y_hat = float(prediction.y_hat[0])
-        return y_hat, self.learner.deviation(*seen), self.learner.quantiles(inputs, prediction)
+        inputs, prediction = self.learner.look(x)
+        told = (
+            self.learner.deviation(inputs, prediction),
+            self.learner.quantiles(inputs, prediction),
+        )
+        if self.alone is None:
+            y_alone = float(self._family.alone(prediction).y_hat[0])
+        else:
+            y_alone = float(self.alone.look(x)[1].y_hat[0])
+        return self._given(float(prediction.y_hat[0]), y_alone), *told
 
     def trust(self) -> Mapping[str, float] | None:
         """Return the shares of what predictions rest on, by name; None if unknown."""
@@ -188,6 +207,8 @@ class Protocol:
     def snapshot(self) -> Parts:
         """Return a copy of all that a restart needs."""
         arrays = self.learner.saved("state")
+        for part in (self.bounds, self.sides):
+            arrays |= {} if part is None else part.saved()
         if self.alone is not None:
             arrays |= self.alone.saved("alone")
         for name, forecasts in zip(FORECASTS, self.forecasts, strict=False):
@@ -217,14 +238,13 @@ class Protocol:
 
     def _completed(self, edge: Edge, pair: Pair) -> None:
         """Keep the pair for the merge of this step, or add its gaps to the state now."""
-        doubt = self.guard.judge(edge, pair, self._step) if self.guard is not None else ""
-        if doubt:
-            self.edges.bar(edge, doubt)
-            return
-        if edge.is_on_trial:
-            if edge.n_done >= N_TRIAL:
-                self.edges.acquit(edge)
-            return
+        if self.bounds is not None:
+            pair = self.bounds.limited(edge, pair)
+            if self.bounds.became_suspicious:
+                text = (
+                    f"hardly anything that {edge.peer} says is let in: it is far from what we learn"
+                )
+                self.edges.effects.append(events.Alarm("suspicious", edge.peer, text))
         self._haste = max(self._haste, pair.theirs.haste - 1)
         self.put_in_force(edge, True)
         if self._words is not None and edge.own_step == self._step:
@@ -287,14 +307,14 @@ class Protocol:
     def _take(self, moment: events.Moment, now: float) -> None:
         """Learn the label of now; forecast from the inputs of now when that step has ended."""
         self.learned, self._newest = moment.number, moment
+        before_step = self._position()
         due = [each.due(moment.tick) for each in self.forecasts]
         self.edges.effects.append(self._score(moment, due))
-        if self.guard is not None and self.guard.is_astray():
-            self._start_over()
         words = [each.learn(then, moment) for each, then in zip(self.forecasts, due, strict=True)]
         if self.alone is not None and words[1] is not None:
             self.alone.merge(words[1])
         self._has_learned(moment.y)
+        self._has_moved(before_step, moment.y)
         if words[0] is None:
             self._forecast()
         else:
@@ -314,12 +334,11 @@ class Protocol:
         h = self.model.horizon
         if ours is None:
             return events.Predicted(moment.number, np.nan, moment.y, y_alone=y_alone, horizon=h)
-        y_hat, naive = float(ours.y_hat[0]), from_bits(ours.naive)[0]
+        y_hat, naive = float(ours.given[0]), from_bits(ours.naive)[0]
+        if self.sides is not None and y_alone is not None and not np.isnan(moment.y):
+            self.sides.learn(float(ours.y_hat[0]), y_alone, moment.y)
         self.measures.judge_forecast(moment.y, y_hat, naive)
         self.measures.judge_quantiles(moment.y, from_bits(ours.quantiles)[0])
-        if alone is not None and not np.isnan(moment.then).any():
-            z = self.learner.inputs(moment.then).z
-            self._watch(z, moment.y, y_hat, alone)
         deviation, last = float(from_bits(ours.deviation)[0]), float(naive[0])
         given = (moment.number, y_hat, moment.y, deviation, y_alone, last, None, h)
         return events.Predicted(*given)
@@ -329,13 +348,19 @@ class Protocol:
         moment, self._newest = self._newest, None
         if moment is None:
             return
-        made = [forecasts.make(moment) for forecasts in self.forecasts]
-        deviation = None if made[0] is None else self.forecasts[0].newest_deviation
-        told = (moment.number, moment.tick, self.model.horizon, made[0], deviation,
-                self.forecasts[0].newest_quantiles)  # fmt: skip
-        self.edges.effects.append(events.Forecasted(*told))
-        if made[0] is not None:
-            gap = self._neighbor_gap(self.learner.inputs(moment.x).z, made[0])
+        ours, *second = self.forecasts
+        alone = [each.make(moment) for each in second]
+
+        def given(made: Prediction) -> float:
+            y_alone = alone[0] if alone else float(self._family.alone(made).y_hat[0])
+            return self._given(float(made.y_hat[0]), y_alone)
+
+        y_hat = ours.make(moment, given)
+        deviation = None if y_hat is None else ours.newest_deviation
+        told = moment.number, moment.tick, self.model.horizon, y_hat, deviation
+        self.edges.effects.append(events.Forecasted(*told, ours.newest_quantiles))
+        if y_hat is not None:
+            gap = self._neighbor_gap(self.learner.inputs(moment.x).z, y_hat)
             if gap is not None:
                 self.measures.gaps.add(gap)
 
@@ -355,14 +380,18 @@ class Protocol:
 
     def _learn(self, sample: events.Sample, now: float) -> None:
         """Predict a sample, and begin a step with the one whose label is known now."""
+        before_step = self._position()
         inputs, prediction = self.learner.look(sample.x)
         y_hat = float(prediction.y_hat[0])
         deviation = self.learner.deviation(inputs, prediction)
         before, gap = self.measures.last_label, self._neighbor_gap(inputs.z, y_hat)
-        self.measures.judge(sample.y, y_hat, gap)
         y_alone = None
         if self._measures_alone:
             y_alone = self._judge_alone(inputs, sample, prediction)
+        y_hat = self._given(y_hat, y_alone)
+        self.measures.judge(sample.y, y_hat, gap)
+        if self.sides is not None and y_alone is not None and not np.isnan(sample.y):
+            self.sides.learn(float(prediction.y_hat[0]), y_alone, sample.y)
         told = (sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
         quantiles = self.learner.quantiles(inputs, prediction)
         self.measures.judge_quantiles(sample.y, quantiles)
@@ -372,21 +401,43 @@ class Protocol:
         if due is None:
             return
         self.measures.see(float(due[2][0]))
-        if self.guard is not None and self.guard.is_astray():
-            self._start_over()
         words = self.learner.local_step(*due)
         self._has_learned(float(due[2][0]))
+        self._has_moved(before_step, float(due[2][0]))
         if words is not None:
             self._is_following = False
             self._offer(words, HASTE * MOST_HASTE if self._queue else 0, now)
 
+    def _given(self, y_hat: float, y_alone: float | None) -> float:
+        """Give out a prediction: near the one without neighbors, and near the target's range."""
+        if self.bounds is None or y_alone is None:
+            return y_hat
+        if self.sides is not None:
+            y_hat = self.sides.given(y_hat, y_alone)
+        if not self._has_range:
+            return y_hat
+        found = next((f for f in (y_hat, y_alone) if MOST_BELOW <= f <= MOST_ABOVE), None)
+        if found != y_hat:
+            text = f"a prediction of {self.model.target_of(y_hat):.4g} was not given out"
+            self.edges.alarm("senseless", "", text)
+        return self.measures.last_label if found is None else found
+
     def _has_learned(self, y: float) -> None:
         """Note that the state has changed; raise an alarm if the label was not believed."""
-        self._known_alone = None
         before, self.n_doubted = self.n_doubted, self._family.n_doubted(self.learner.state)
         if self.n_doubted > before:
             text = f"a sample with the label {self.model.target_of(y):.6g} is not believed"
             self.edges.effects.append(events.Alarm("doubted", "", text))
+
+    def _position(self) -> Fields:
+        """Return what samples move in the learner without neighbors."""
+        state = self.learner.state if self.alone is None else self.alone.state
+        return {} if self.bounds is None else self._family.position(state)
+
+    def _has_moved(self, before: Fields, y: float) -> None:
+        """Take note of how far a label has moved the learner without neighbors."""
+        if self.bounds is not None and not np.isnan(y):
+            self.bounds.see(before, self._position())
 
     def _judge_alone(self, inputs: Inputs, sample: events.Sample, prediction: Prediction) -> float:
         """Return what was predicted without neighbors; let the guard see how both went.
@@ -398,36 +449,7 @@ class Protocol:
         else:
             before = self.alone.learn_seen(inputs, sample.y)
         self.measures.judge_alone(sample.y, float(before.y_hat[0]))
-        if not self.model.delay:  # else the label is not known yet
-            self._watch(inputs.z, sample.y, float(prediction.y_hat[0]), before)
         return float(before.y_hat[0])
-
-    def _alone_state(self) -> Any:
-        """Return the state that the learner would have without neighbors."""
-        if self.alone is not None:
-            return self.alone.state
-        if self._known_alone is None:
-            self._known_alone = self._family.alone_state(self.learner.state)
-        return self._known_alone
-
-    def _watch(self, z: Array, y: float, y_hat: float, alone: Prediction) -> None:
-        """Let the guard see a label, and what was said of it with and without neighbors."""
-        if self.guard is None or np.isnan(y):
-            return
-        self.guard.see(z, y, y_hat, alone)
-        for peer, is_on_trial in self.guard.forgiven(self._step).items():
-            if peer in self.edges.by_peer:
-                self.edges.unbar(self.edges.by_peer[peer], is_on_trial)
-
-    def _start_over(self) -> None:
-        """Take over the state of the learner without neighbors, in new epochs of all edges."""
-        for edge in list(self.edges.opened):
-            self.edges.restart(edge)
-        self._apply_changes()
-        state = self._alone_state()
-        self.learner.state = type(state)(*(values.copy() for values in state))
-        text = "our function became far worse than without neighbors; going on from the latter"
-        self.edges.effects.append(events.Alarm("astray", "", text))
 
     def _hand_on_haste(self, now: float) -> None:
         """In a step that waits, ask at once for what is missing if a neighbor is in a hurry."""
@@ -490,7 +512,10 @@ class Protocol:
         self._words = None
         own = Offer(0, {f: getattr(words.said, f) for f in self.learner.pulling})
         heard = [edge.to_merge(own.fields, fields) for edge in opened]
+        if self.bounds is not None:
+            heard = self._near(words.said, heard)
         self.learner.merge(words, heard)
+        self._follow_median(opened)
         for edge, theirs in zip(opened, heard, strict=True):
             if edge.fresh is not None:
                 edge.contribute(edge.fresh.gaps(fields))
@@ -505,6 +530,18 @@ class Protocol:
         self.edges.effects.append(events.Checkpoint(self.learned))
         return False  # the driver takes the snapshot before anything else happens
 
+    def _near(self, said: Any, heard: Sequence[Offer | None]) -> list[Offer | None]:
+        """Bring accounts that are added up near our own."""
+        known = [each for each in heard if each is not None]
+        near = iter(self._family.accounts(said._asdict(), [each.fields for each in known]))
+        return [each and each._replace(fields=each.fields | next(near)) for each in heard]
+
+    def _follow_median(self, opened: Sequence[Edge]) -> None:
+        """Without labels of its own a learner takes over the median of its neighbors' words."""
+        heard = [edge.newest.fields for edge in opened if edge.newest is not None]
+        if self.bounds is not None and heard and self.bounds.n == 0:
+            self.learner.state = self._family.follow(self.learner.state, heard)
+
     def _restore(self, snapshot: Parts) -> None:
         header, arrays = snapshot
         obstacle = self.model.obstacle(header["model"])
@@ -517,5 +554,8 @@ class Protocol:
             self.learner.state = self.model.algorithm.leave(self.learner.state)
         if self.alone is not None and any(name.startswith("alone.") for name in arrays):
             self.alone.restore("alone", arrays)
+        for part in (self.bounds, self.sides):
+            if part is not None:
+                part.restore(arrays)
         for name, forecasts in zip(FORECASTS, self.forecasts, strict=False):
             forecasts.restore(name, arrays)

@@ -11,7 +11,8 @@ A frame is a header, the sender's name and a payload, little-endian throughout:
 knows it; both together are the edge's epoch. The payload depends on the kind:
 
     HELLO   greets: the parts of the sender's model as JSON
-    OFFER   the sender's number of neighbors, then what it said (`domkl.speech`)
+    OFFER   the sender's number of neighbors, what it said (`domkl.speech`), and its radii in a
+            byte each (bounds.py)
     ASK     asks for offer ``round`` again; no payload
     ALIVE   a sign of life; no payload
     REFUSE  says why the sender refuses to exchange, as text
@@ -28,13 +29,17 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from domkl.core.exchange import is_within
 from domkl.errors import WireError
+from domkl.mesh.protocol.bounds import code_of, radius_of
 from domkl.mesh.protocol.families import Family
 from domkl.speech.base import Fields, Layout
 from domkl.text import from_json
+from domkl.typing import Floats
 
-MAGIC, VERSION = b"dk", 3
+MAGIC, VERSION = b"dk", 4
 HEADER = struct.Struct("<2sBB16sQQQBBI")
 #: longest payload of anything but an offer, whose length follows from the model
 MAX_TEXT = 16_384
@@ -151,6 +156,7 @@ class Offer(NamedTuple):
     fields: Fields  # each with one row
     is_idle: bool = False  # the sender had no sample
     haste: int = 0  # hops left over which to answer at once
+    radii: Floats = np.empty(0)  # how far the sender lets itself be moved, see bounds.py
 
 
 class OfferFormat:
@@ -166,7 +172,8 @@ class OfferFormat:
 
     def __init__(self, layout: Layout, family: Family) -> None:
         self.layout, self._refusal = layout, family.refusal
-        self.n_bytes = DEGREE.size + layout.n_bytes
+        self.n_rows = layout.n_rows(family.moved)  # that have a radius each
+        self.n_bytes = DEGREE.size + layout.n_bytes + self.n_rows
         self._limits = {field: family.limits.get(field, MAX_SIZE) for field in layout.fields}
 
     @property
@@ -174,18 +181,22 @@ class OfferFormat:
         """Whether each neighbor gets an offer of its own."""
         return self.layout.is_by_edge
 
-    def pack(self, said: Any, edge: int, degree: int) -> bytes:
+    def pack(self, said: Any, edge: int, degree: int, codes: bytes) -> bytes:
         """Return the payload for the neighbor at this position among the open edges."""
-        return DEGREE.pack(degree) + self.layout.encode(said, edge)
+        return DEGREE.pack(degree) + self.layout.encode(said, edge) + codes
 
     def unpack(self, payload: bytes | memoryview) -> Offer:
         """Read a payload without checking it; its arrays can be written, as the learner's own."""
         degree: int = DEGREE.unpack_from(payload)[0]
-        return Offer(degree, self.layout.decode(memoryview(bytearray(payload))[DEGREE.size :]))
+        end = self.n_bytes - self.n_rows
+        fields = self.layout.decode(memoryview(bytearray(payload))[DEGREE.size : end])
+        codes = np.frombuffer(payload, np.uint8, offset=end)
+        return Offer(degree, fields, radii=radius_of(codes))
 
     def repack(self, offer: Offer) -> bytes:
         """Return the payload that `unpack` reads this offer from."""
-        return DEGREE.pack(offer.degree) + self.layout.encode_fields(offer.fields)
+        codes = code_of(offer.radii).tobytes()
+        return DEGREE.pack(offer.degree) + self.layout.encode_fields(offer.fields) + codes
 
     def heard(self, frame: Frame) -> Offer:
         """Read a neighbor's offer; raise WireError if its size or a number is out of bounds."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import domkl
 from domkl.errors import WireError
 from domkl.mesh.protocol import wire
+from domkl.mesh.protocol.bounds import radius_of
 from domkl.mesh.protocol.wire import Frame, Kind, decode, encode
 
 LIMIT = 500
@@ -75,8 +76,9 @@ def test_a_frame_too_short_or_too_long_is_refused(frame, data):
 @pytest.mark.parametrize(
     ("at", "byte", "text"),
     [
-        (0, ord("x"), "version 3"),
-        (2, 1, "of version 3, got b'dk', version 1"),
+        (0, ord("x"), f"version {wire.VERSION}"),
+        (2, 1, f"of version {wire.VERSION}, got b'dk', version 1"),
+        (2, 3, f"of version {wire.VERSION}, got b'dk', version 3"),  # that of 0.5
         (3, 0, "kind"),
         (3, 7, "kind"),
     ],
@@ -134,6 +136,9 @@ def test_long_and_garbling_texts_are_cut():
     assert len(wire.decode_text(b"x" * 9999)) == 500
 
 
+CODES = bytes([100, 255])  # of the radii of two kernels
+
+
 def message(model, n_neighbors=2, seed=0):
     """A message of a learner that has learned something."""
     learner = model.learner()
@@ -149,12 +154,15 @@ def frame_of(payload, flags=0):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_an_offer_is_read_to_the_bit(model_of, dtype):
     offers, said = message(model_of(dtype=dtype))
-    payload = offers.pack(said, 1, 5)
-    assert len(payload) == offers.n_bytes == 8 + 2 * 6 * (8 if dtype == "float64" else 4) + 2 * 8
+    payload = offers.pack(said, 1, 5, CODES)
+    n_words = 8 + 2 * 6 * (8 if dtype == "float64" else 4) + 2 * 8
+    assert len(payload) == offers.n_bytes == n_words + len(CODES)
     offer = offers.heard(frame_of(memoryview(b"x" + payload)[1:], wire.IDLE))
     assert offer.degree == 5
     assert offer.is_idle
     assert not offers.is_by_edge
+    np.testing.assert_array_equal(offer.radii, radius_of(np.frombuffer(CODES, np.uint8)))
+    assert offers.repack(offer) == payload
     for field in said._fields:
         assert offer.fields[field].dtype == getattr(said, field).dtype
         np.testing.assert_array_equal(offer.fields[field], getattr(said, field))
@@ -165,7 +173,7 @@ def test_each_neighbor_hears_its_own_row(model_of):
     assert offers.is_by_edge
     said = said._replace(loss=np.arange(6.0).reshape(3, 2))
     for edge in range(3):
-        offer = offers.heard(frame_of(offers.pack(said, edge, 3)))
+        offer = offers.heard(frame_of(offers.pack(said, edge, 3, CODES)))
         np.testing.assert_array_equal(offer.fields["loss"], said.loss[[edge]])
         np.testing.assert_array_equal(offer.fields["theta"], said.theta)
 
@@ -182,14 +190,14 @@ def test_numbers_that_make_no_sense_are_refused(model_of, dtype, field, value):
     offers, said = message(model_of(dtype=dtype))
     row = getattr(said, field).copy()
     row.flat[row.size // 2] = value
-    payload = offers.pack(said._replace(**{field: row}), 0, 1)
+    payload = offers.pack(said._replace(**{field: row}), 0, 1, CODES)
     with pytest.raises(WireError, match=f"{field} must be finite"):
         offers.heard(frame_of(payload))
 
 
 def test_an_offer_of_another_size_is_refused(model_of):
     offers, said = message(model_of())
-    payload = offers.pack(said, 0, 1)
+    payload = offers.pack(said, 0, 1, CODES)
     for wrong in (b"", payload[:-1], payload + b"\0"):
         with pytest.raises(WireError, match=f"must have {offers.n_bytes} bytes"):
             offers.heard(frame_of(wrong))
@@ -203,7 +211,8 @@ def offers(model_of):
 @given(st.data())
 def test_any_payload_is_read_as_sense_or_refused(offers, data):
     words = data.draw(st.lists(st.floats(width=64), min_size=14, max_size=14))
-    payload = struct.pack("<Q14d", data.draw(NUMBER), *words)
+    codes = data.draw(st.binary(min_size=len(CODES), max_size=len(CODES)))
+    payload = struct.pack("<Q14d", data.draw(NUMBER), *words) + codes
     assert len(payload) == offers.n_bytes
     try:
         offer = offers.heard(frame_of(payload))
@@ -211,3 +220,4 @@ def test_any_payload_is_read_as_sense_or_refused(offers, data):
         return
     assert np.abs(offer.fields["theta"]).max() <= wire.MAX_SIZE
     assert np.abs(offer.fields["loss"]).max() <= 1e15
+    assert (offer.radii >= 0).all()
