@@ -76,7 +76,9 @@ def within_reach(row: Floats, alone: float, heard: float) -> float:
 
 @scalar
 def confirm(row: Floats, alone: float, heard: float, y: float) -> None:
-    """Take into the row how far labels were on the network's side: C⁺ = max((1 − CONFIRM_FADE) C, c²).
+    """Take into the row how far labels were on the network's side.
+
+    C⁺ = max((1 − CONFIRM_FADE) C, c²)
 
     c is how far the label was from what the learner alone predicted, towards the network's
     prediction and at most twice as far as that.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 STEP_FADE = 0.01
 #: Codes of radii: 0 is 0, 255 is no limit, and others are 2^((code − MIDDLE)/STEPS).
 STEPS, MIDDLE, UNLIMITED = 4, 128, 255
-#: Labels up to which a learner takes over the median of its neighbors where they know much more.
-YOUNG = 10
 
 
 def code_of(radii: Floats) -> NDArray[np.uint8]:

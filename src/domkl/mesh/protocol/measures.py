@@ -49,7 +49,6 @@ class EdgeMeasures:
     last_heard: float | None = None  # time, by the clock that `Protocol.handle` is given
     n_limited: int = 0  # exchanges of which not all was let in, see bounds.py
     share: float = 1.0  # of what it says, how much is let in; mean over the last exchanges
-    error: float | None = None  # squared, of its function on our samples; likewise
     is_suspicious: bool = False  # whether hardly anything of what it says is let in
 
     def add_share(self, share: float) -> bool:
@@ -59,10 +58,6 @@ class EdgeMeasures:
         was, limit = self.is_suspicious, CLEARED if self.is_suspicious else SUSPICIOUS
         self.is_suspicious = self.share < limit
         return self.is_suspicious and not was
-
-    def add_error(self, error: float) -> None:
-        """Record the squared error of its function on a sample of ours."""
-        self.error = error if self.error is None else self.error + NEWEST * (error - self.error)
 
 
 @dataclass
