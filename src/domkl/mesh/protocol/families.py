@@ -4,6 +4,7 @@ The protocol, the bounds and the page ask a `Family`, which is found by the clas
 state. One that is not listed in `FAMILIES` has the defaults of `Family`.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -178,6 +179,10 @@ class LeastSquares(Family):
         if len(found) == 1:
             return found[0]
         return Function(*map(np.concatenate, zip(*found, strict=True)))
+
+    def radii(self, steps: Floats, degree: int) -> Floats:
+        """Give wider ones for labels that are some steps ahead, because they overlap."""
+        return math.sqrt(self.algorithm.compiled.horizon) * super().radii(steps, degree)
 
     def position(self, state: Any) -> Fields:
         """Give nφ of each fit, and the accounts of the learner alone."""
