@@ -12,6 +12,7 @@ from domkl.algorithms import least_squares
 from domkl.algorithms.base import Inputs, Net
 from domkl.algorithms.before import Before
 from domkl.algorithms.mixtures import ALONE, CLIP, NETWORK
+from domkl.core.belief import N_BOUND
 from domkl.errors import WireError
 from domkl.learner.restore import of_now, restored_state
 from domkl.mesh.protocol.families import family_of
@@ -410,13 +411,28 @@ def test_neighbors_functions_are_their_means_with_our_weights():
         np.testing.assert_array_equal(found.weights[k], ours.weights[0])
 
 
+def alone_state(state):
+    """The state with the side that is alone in the place of the network's."""
+    both = {name: getattr(state, name)[:, [1, 1]] for name in least_squares.SIDES}
+    bound = state.bound.copy()
+    bound[:, N_BOUND - 1] = 0.0  # nothing is heard that could be confirmed
+    return state._replace(
+        **both,
+        sums=state.own * state.own_counts[:, :, None],
+        counts=state.own_counts,
+        nearby=np.zeros_like(state.nearby),
+        past=state.past[..., [0, 2, 2, 3]],
+        bound=bound,
+    )
+
+
 def test_the_state_alone_is_that_of_a_learner_without_neighbors():
-    """All that a learner would go on from, if its network had to be left behind."""
+    """Fits, accounts and the corrector of the side alone are those of `Alone`."""
     X, y = stream(19)
     algorithm = domkl.DOMKRLS()
     state = simulate(X, y, algorithm).state
     alone = simulate(X, y, domkl.Alone(algorithm)).state
-    found = family_of(algorithm).alone_state(state)
+    found = alone_state(state)
     assert found.past[..., 1].any()
     # equal sides have any weights; the deviation is that of what was told
     for name in set(state._fields) - {"trust", "noise", "quantiles"}:

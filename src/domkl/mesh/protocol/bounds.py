@@ -3,9 +3,9 @@
 What a neighbor says enters a learner within a radius, from the first message on and in any epoch.
 The radius is made of the learner's own past: of the largest steps by which its samples moved it,
 without neighbors, in the last hundred or so. Each end of an edge states its radii with every offer,
-and both take the smaller ones. So the two ends change by exactly opposite amounts, duals sum to
-zero and means stay, and a liar can only make a radius smaller. What is within the radius is not
-changed at all. Offers without a label in between share one radius, so haste gains nothing.
+and both take the smaller ones. So the two ends change by opposite amounts, up to rounding, duals
+sum to zero and means stay, and a liar can only make a radius smaller. What is within the radius is
+not changed at all. Offers without a label in between share one radius, so haste gains nothing.
 
 A learner that has had no label has nothing to compare with. It states a radius of zero, by which it
 moves nobody, and takes over the median of what its neighbors say.
@@ -107,12 +107,15 @@ class Bounds:
         kept = {f"bounds.steps.{field}": values for field, values in self.steps.items()}
         return kept | {"bounds.n": np.array([self.n])}
 
-    def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Go on with what `saved` returned; files of before 0.6 have none of it."""
+    def restore(self, arrays: Mapping[str, Array], n_labels: int) -> None:
+        """Go on with what `saved` returned, after so many labels.
+
+        Files of before 0.6 have none of it: then nobody moves the learner before its next label.
+        """
         first = "bounds.steps."
         kept = {name: values for name, values in arrays.items() if name.startswith(first)}
         self.steps = {name.removeprefix(first): np.array(v, float) for name, v in kept.items()}
-        self.n = int(arrays["bounds.n"][0]) if "bounds.n" in arrays else 0
+        self.n = int(arrays["bounds.n"][0]) if "bounds.n" in arrays else n_labels
 
 
 def shrunk(gap: Array, radius: Floats) -> Floats:

@@ -13,7 +13,6 @@ import numpy as np
 
 from domkl.algorithms import admm, least_squares, mixtures
 from domkl.algorithms.base import Algorithm, Function, Prediction
-from domkl.core.belief import N_BOUND
 from domkl.core.losses import BuiltIn
 from domkl.mesh.protocol.bounds import shrunk
 from domkl.speech.base import Fields
@@ -121,10 +120,6 @@ class Family:
     def alone(self, prediction: Prediction) -> Prediction:
         """Give what the learner would have predicted without neighbors, where `has_alone`."""
         return prediction
-
-    def alone_state(self, state: Any) -> Any:
-        """Give the state that the learner would have without neighbors, where `has_alone`."""
-        return state
 
 
 class Admm(Family):
@@ -262,21 +257,6 @@ class LeastSquares(Family):
         n_fits = prediction.by_kernel.shape[1] + 1
         y_hat = least_squares.alone_prediction(prediction.notes, n_fits)
         return prediction._replace(y_hat=y_hat.copy())
-
-    def alone_state(self, state: Any) -> least_squares.State:
-        """Put the side that is alone in the place of the network's."""
-        assert isinstance(state, least_squares.State)
-        both = {
-            name: values[:, [1, 1]]
-            for name, values in state._asdict().items()
-            if name in least_squares.SIDES
-        }
-        sums = (state.own * state.own_counts[:, :, None]).astype(state.sums.dtype)
-        counts, nearby = state.own_counts, np.zeros_like(state.nearby)
-        past, bound = state.past[..., [0, 2, 2, 3]], state.bound.copy()  # errors, too
-        bound[:, N_BOUND - 1] = 0.0  # nothing is heard that could be confirmed
-        own: Any = {"sums": sums, "counts": counts, "nearby": nearby, "past": past, "bound": bound}
-        return state._replace(**both, **own)
 
     def n_doubted(self, state: object) -> int:
         """Give the number of wrong labels and wild inputs."""

@@ -119,6 +119,8 @@ class Protocol:
         self._has_range = not isinstance(model.algorithm.loss, Logistic)  # which predicts log-odds
         is_mixed = is_guarded and self.alone is not None
         self.sides = Sides(loss, model.horizon or model.delay + 1) if is_mixed else None
+        #: predictions of the learner and its twin whose label is not known yet, and that label
+        self._unweighed: deque[tuple[float, float, float]] = deque()
         forecasting = [each for each in (self.learner, self.alone) if each and model.horizon]
         self.forecasts = [Forecasts(each, model.horizon) for each in forecasting]  # of both
         if snapshot is not None:
@@ -186,10 +188,10 @@ class Protocol:
             self.learner.deviation(inputs, prediction),
             self.learner.quantiles(inputs, prediction),
         )
-        if self.alone is None:
-            y_alone = float(self._family.alone(prediction).y_hat[0])
-        else:
-            y_alone = float(self.alone.look(x)[1].y_hat[0])
+        y_alone = None
+        if self.bounds is not None:
+            alone = self._family.alone(prediction) if self.alone is None else self.alone.look(x)[1]
+            y_alone = float(alone.y_hat[0])
         return self._given(float(prediction.y_hat[0]), y_alone), *told
 
     def trust(self) -> Mapping[str, float] | None:
@@ -335,8 +337,7 @@ class Protocol:
         if ours is None:
             return events.Predicted(moment.number, np.nan, moment.y, y_alone=y_alone, horizon=h)
         y_hat, naive = float(ours.given[0]), from_bits(ours.naive)[0]
-        if self.sides is not None and y_alone is not None and not np.isnan(moment.y):
-            self.sides.learn(float(ours.y_hat[0]), y_alone, moment.y)
+        self._weigh_late(float(ours.y_hat[0]), y_alone, moment.y)
         self.measures.judge_forecast(moment.y, y_hat, naive)
         self.measures.judge_quantiles(moment.y, from_bits(ours.quantiles)[0])
         deviation, last = float(from_bits(ours.deviation)[0]), float(naive[0])
@@ -390,8 +391,7 @@ class Protocol:
             y_alone = self._judge_alone(inputs, sample, prediction)
         y_hat = self._given(y_hat, y_alone)
         self.measures.judge(sample.y, y_hat, gap)
-        if self.sides is not None and y_alone is not None and not np.isnan(sample.y):
-            self.sides.learn(float(prediction.y_hat[0]), y_alone, sample.y)
+        self._weigh_late(float(prediction.y_hat[0]), y_alone, sample.y)
         told = (sample.number, y_hat, sample.y, deviation, y_alone, before, gap)
         quantiles = self.learner.quantiles(inputs, prediction)
         self.measures.judge_quantiles(sample.y, quantiles)
@@ -407,6 +407,14 @@ class Protocol:
         if words is not None:
             self._is_following = False
             self._offer(words, HASTE * MOST_HASTE if self._queue else 0, now)
+
+    def _weigh_late(self, y_hat: float, y_alone: float | None, y: float) -> None:
+        """Weigh the learner and its twin by the sample whose label is known now."""
+        if self.sides is None or y_alone is None:
+            return
+        self._unweighed.append((y_hat, y_alone, y))
+        if len(self._unweighed) > self.model.delay:
+            self.sides.learn(*self._unweighed.popleft())
 
     def _given(self, y_hat: float, y_alone: float | None) -> float:
         """Give out a prediction: near the one without neighbors, and near the target's range."""
@@ -440,7 +448,7 @@ class Protocol:
             self.bounds.see(before, self._position())
 
     def _judge_alone(self, inputs: Inputs, sample: events.Sample, prediction: Prediction) -> float:
-        """Return what was predicted without neighbors; let the guard see how both went.
+        """Return what was predicted without neighbors.
 
         A second learner learns the sample, too.
         """
@@ -554,8 +562,9 @@ class Protocol:
             self.learner.state = self.model.algorithm.leave(self.learner.state)
         if self.alone is not None and any(name.startswith("alone.") for name in arrays):
             self.alone.restore("alone", arrays)
-        for part in (self.bounds, self.sides):
-            if part is not None:
-                part.restore(arrays)
+        if self.bounds is not None:
+            self.bounds.restore(arrays, self.measures.n_learned)
+        if self.sides is not None:
+            self.sides.restore(arrays)
         for name, forecasts in zip(FORECASTS, self.forecasts, strict=False):
             forecasts.restore(name, arrays)

@@ -44,7 +44,9 @@ class Sides:
         return float(self.trust[0] * near + self.trust[1] * alone)
 
     def learn(self, heard: float, alone: float, y: float) -> None:
-        """Take a label into account, beside what both predicted."""
+        """Take a label into account, beside what both predicted; NaN is none."""
+        if np.isnan(y):
+            return
         near, n = within_reach(self._bound, alone, heard), self._n[0]
         believed(self._bound, alone, y, 1.0)
         confirm(self._bound, alone, near, y)

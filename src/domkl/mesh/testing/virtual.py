@@ -68,8 +68,9 @@ class VirtualMesh:
     >>> guarded = domkl.simulate(*given, mesh=mesh)
     >>> bool(guarded.mse[-1] < 0.1 * lied_to.mse[-1])
     True
-    >>> {each.neighbor for each in mesh.distrusted if each.learner != 2} <= {2}
-    True
+    >>> edges = mesh.networks[0].machines["0"].protocol.measures.edges
+    >>> {peer for peer, edge in edges.items() if edge.share < 0.5}  # hardly let in
+    {'2'}
     """
 
     def __init__(

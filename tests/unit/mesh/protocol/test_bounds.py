@@ -370,7 +370,7 @@ def test_a_restart_opens_no_window(name, model_of):
 
 
 def test_files_of_0_5_have_none_of_it(model_of):
-    """Such a learner has no label yet: it lets nobody move it, until it has one."""
+    """Nobody moves such a learner before its next label, and it follows nobody."""
     protocol = Protocol("a", model_of(), (), incarnation=1, is_guarded=True)
     for k, (x, y) in enumerate(zip(*(each[:, 0] for each in stream()), strict=True), 1):
         protocol.handle(Sample(k, x, float(y)), 0.0)
@@ -380,10 +380,10 @@ def test_files_of_0_5_have_none_of_it(model_of):
     again = Protocol(
         "a", model_of(), (), incarnation=2, is_guarded=True, snapshot=Parts(header, old)
     )
-    assert (again.bounds.n, again.bounds.steps) == (0, {})
+    assert (again.bounds.n, again.bounds.steps) == (ROUNDS, {})
     assert again.sides.trust.tolist() == [1.0, 0.0]
     again.handle(Sample(ROUNDS + 1, np.array([0.5, 0.5]), 0.5), 0.0)
-    assert again.bounds.n == 1
+    assert again.bounds.n == ROUNDS + 1
     assert (again.bounds.steps["theta"] > 0).all()
 
 
@@ -469,3 +469,13 @@ def test_a_suspicious_neighbor_is_an_alarm_once(model_of):
         protocol._completed(edge, pair)
     alarms = [each for each in protocol.edges.effects if isinstance(each, Alarm)]
     assert [(each.kind, each.peer) for each in alarms] == [("suspicious", LIAR)]
+
+
+def test_the_twin_is_weighed_by_labels_that_are_known_only(model_of):
+    """With a delay of three, the first label is known when the fourth sample comes."""
+    protocol = Protocol("a", model_of(delay=3), (), incarnation=1, is_guarded=True)
+    x, y = (each[:, 0] for each in stream())
+    for k in range(4):
+        assert protocol.sides.saved()["sides.n"][1] == 0
+        protocol.handle(Sample(k + 1, x[k], float(y[k])), 0.0)
+    assert protocol.sides.saved()["sides.n"][1] == 1
